@@ -1,0 +1,60 @@
+# Two commands matter to a newcomer: `make demo` and `make test`.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format lint types bench test-oracle clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.base: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@ $(VENV)/.base
+
+demo: $(VENV)/.base ## install kvplan and answer a real question, offline
+	$(BIN)/kvplan size qwen3-32b llama-3.1-8b --context 4k,32k,128k --offline
+	$(BIN)/kvplan fit qwen3-32b --engine none --gpu h100-sxm-80gb --gpus 2 --context 32k --offline
+	$(BIN)/kvplan fit llama-3.1-8b --engine none --gpu h100-sxm-80gb --allowance 8GiB --context 32k --offline
+
+test: $(VENV)/.dev ## install what the tests need and run them
+	$(BIN)/python -m pytest -n auto
+
+check: $(VENV)/.dev ## format, lint, types, tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -n auto
+
+format: $(VENV)/.dev ## rewrite files in the house format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lint: $(VENV)/.dev ## ruff alone
+	$(BIN)/ruff check .
+
+types: $(VENV)/.dev ## mypy alone
+	$(BIN)/mypy
+
+bench: $(VENV)/.dev ## every benchmark, each as a ratio to its peer
+	@for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
+
+# torch is pinned: an unpinned torch brings several GB of CUDA libraries.
+.venv-oracle/.ready: pyproject.toml
+	$(PYTHON) -m venv .venv-oracle
+	.venv-oracle/bin/python -m pip install --quiet torch==2.13.0 transformers==5.24.0 accelerate --editable '.[test]'
+	@touch $@
+
+test-oracle: .venv-oracle/.ready ## size a sample of models with transformers itself and compare
+	.venv-oracle/bin/python -m pytest -m oracle tests
+
+clean: ## remove what the targets made
+	rm -rf $(VENV) .venv-oracle .mypy_cache .ruff_cache .pytest_cache .hypothesis

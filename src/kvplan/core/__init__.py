@@ -1,0 +1,1 @@
+"""Pure arithmetic: units, formats, layers, models, curves, devices, ledgers. No I/O, no imports."""

@@ -1,0 +1,51 @@
+"""The class defaults of every config type, shipped as data.
+
+A published config is written as the difference from its type's class defaults (transformers,
+configuration_utils.py, to_diff_dict), so an absent key has the value the class gives it. The table
+is made by ``tools/extract_class_defaults.py`` and names the release it was made from.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+
+class TypeDefaults(NamedTuple):
+    """What a config class knows about itself.
+
+    ``values`` are its raw defaults (None where the class derives the value), ``names`` maps the
+    standard name of a key to the type's own (``hidden_size`` → ``n_embd``), ``sections`` maps a
+    nested config's key to the type it has when it names none, and the values it starts from.
+    """
+
+    values: Mapping[str, Any]
+    names: Mapping[str, str]
+    sections: Mapping[str, Mapping[str, Any]]
+
+
+NO_DEFAULTS = TypeDefaults({}, {}, {})
+
+
+@cache
+def _table() -> tuple[str, dict[str, Any]]:
+    text = files("kvplan").joinpath("data/class_defaults.json").read_text(encoding="utf-8")
+    data = json.loads(text)
+    return data["source"], data["types"]
+
+
+def source() -> str:
+    """The release that the defaults were read from: ``transformers 5.24.0``."""
+    return _table()[0]
+
+
+@cache
+def of_type(model_type: str) -> TypeDefaults:
+    """The defaults of a type; empty for a type that transformers does not have."""
+    row = _table()[1].get(model_type)
+    if row is None:
+        return NO_DEFAULTS
+    return TypeDefaults(row["defaults"], row.get("names", {}), row.get("sections", {}))

@@ -1,0 +1,240 @@
+"""The contract of a family, and the template of the decoder-only ones.
+
+A family turns a config of its types into a ``Description``: what every block keeps, and every
+tensor. ``Decoder`` is the template method: a block is a mixer (attention or a state, with its
+caches and its weights), a feed-forward network and norms. A family says what differs.
+
+    class Llama(Decoder):            # attention and a gated MLP, two RMS norms: all defaults
+        ...
+
+    class Qwen3(Decoder):
+        qk_norm = "head"             # a declared difference
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kvplan.core import weights as w
+from kvplan.core.errors import BadFile
+from kvplan.core.layers import FullAttention, Layer, SlidingWindow
+from kvplan.core.model import Block
+from kvplan.core.stack import Stack
+from kvplan.core.weights import Weight
+from kvplan.readers.config import Config
+from kvplan.readers.families import parts
+
+Weights = tuple[Weight, ...]
+
+
+class Mixer(NamedTuple):
+    """What mixes tokens in a block: the caches it keeps, and its tensors."""
+
+    caches: Block
+    weights: Weights
+
+
+class Heads(NamedTuple):
+    """The shape of an attention."""
+
+    query: int
+    kv: int
+    key_dim: int
+    value_dim: int
+
+
+class Description(NamedTuple):
+    """What a family knows of a model."""
+
+    blocks: Stack[Block]
+    tensors: Weights
+    max_context_tokens: int | None
+    vocab_size: int | None
+    hidden_size: int | None
+    encoder_tokens: int | None = None
+
+
+class Options(NamedTuple):
+    """What the asker adds to a config: it is not in the file, and changes what is kept."""
+
+    encoder_tokens: int | None = None
+
+
+NO_OPTIONS = Options()
+
+
+class Family:
+    """Turns a config of its types into a description."""
+
+    def describe(self, c: Config, options: Options = NO_OPTIONS) -> Description:
+        """The blocks and tensors of the class that the config's ``architectures`` names.
+
+        Raises:
+            BadFile: a key that is needed is absent, of the wrong type or out of range.
+        """
+        raise NotImplementedError
+
+
+class Decoder(Family):
+    """A causal language model of blocks in a row.
+
+    Class attributes declare the usual differences; methods can be replaced for the rest.
+    ``norm`` is the kind of the block norms and the final one; ``norms`` their number in a block.
+    ``attention_bias`` and ``mlp_bias`` name the config key that decides (or are True or False).
+    ``output_bias`` is that of the attention's output projection, None for the same as above.
+    """
+
+    norm: str = "rms"
+    norms: int = 2
+    gated: bool = True
+    qk_norm: str = ""
+    attention_bias: str | bool = "attention_bias"
+    output_bias: str | bool | None = None
+    mlp_bias: str | bool = "mlp_bias"
+    final_norm: bool = True
+    head_bias: bool = False
+    tied_default: bool = False
+
+    def describe(self, c: Config, options: Options = NO_OPTIONS) -> Description:
+        """Blocks, then embeddings, blocks' tensors, final norm and head."""
+        mixers = self.mixers(c)
+        tensors = list(self.embeddings(c))
+        for mixer, count in mixers.counted():
+            tensors += parts.repeat(mixer.weights, count)
+        for network, count in self.networks(c).counted():
+            tensors += parts.repeat(network, count)
+        tensors += parts.repeat(self.block_norms(c), len(mixers))
+        tensors += self.ending(c)
+        return Description(
+            blocks=Stack(tuple([mixer.caches for mixer in mixers.kinds]), mixers.order),
+            tensors=tuple(tensors),
+            max_context_tokens=self.max_context(c),
+            vocab_size=self.vocab(c),
+            hidden_size=self.hidden(c),
+        )
+
+    # What a block is made of.
+
+    def mixers(self, c: Config) -> Stack[Mixer]:
+        """The mixer of every block; the same attention in each unless a family says otherwise."""
+        return Stack.uniform(self.attention(c), self.depth(c))
+
+    def attention(self, c: Config, window: int | None = None) -> Mixer:
+        """Attention over all tokens, or over a window of them."""
+        heads = self.heads(c)
+        return Mixer((attention_cache(heads, window),), self.attention_weights(c, heads))
+
+    def attention_weights(self, c: Config, heads: Heads) -> Weights:
+        """Projections, biases and the norms of queries and keys."""
+        bias = self.says(c, self.attention_bias)
+        return parts.attention(
+            self.hidden(c),
+            heads.query,
+            heads.kv,
+            heads.key_dim,
+            value_dim=heads.value_dim,
+            bias=bias,
+            out_bias=bias if self.output_bias is None else self.says(c, self.output_bias),
+            qk_norm=self.qk_norm,
+        )
+
+    def networks(self, c: Config) -> Stack[Weights]:
+        """The feed-forward network of every block."""
+        return Stack.uniform(self.network(c), self.depth(c))
+
+    def network(self, c: Config) -> Weights:
+        """One dense network."""
+        return parts.mlp(
+            self.hidden(c), self.inner(c), gated=self.gated, bias=self.says(c, self.mlp_bias)
+        )
+
+    def block_norms(self, c: Config) -> Weights:
+        """The norms of one block, all as wide as the model."""
+        return parts.norm(self.hidden(c), self.norm, self.norms)
+
+    def embeddings(self, c: Config) -> Weights:
+        """What stands before the blocks."""
+        return parts.embedding(self.vocab(c), self.hidden(c))
+
+    def ending(self, c: Config) -> Weights:
+        """The final norm, and the head unless it is tied to the embedding."""
+        final = parts.norm(self.hidden(c), self.norm) if self.final_norm else ()
+        return final + self.head(c)
+
+    def head(self, c: Config) -> Weights:
+        """The output projection."""
+        if self.tied(c):
+            return (Weight(w.BIAS, self.vocab(c)),) if self.head_bias else ()
+        return parts.linear(w.HEAD, self.hidden(c), self.vocab(c), self.head_bias)
+
+    # Where the numbers are.
+
+    def depth(self, c: Config) -> int:
+        """Blocks."""
+        return c.layers()
+
+    def hidden(self, c: Config) -> int:
+        """Width of the model."""
+        return c.whole("hidden_size")
+
+    def inner(self, c: Config) -> int:
+        """Width of the feed-forward network."""
+        return c.whole("intermediate_size")
+
+    def vocab(self, c: Config) -> int:
+        """Rows of the embedding."""
+        return c.whole("vocab_size")
+
+    def max_context(self, c: Config) -> int | None:
+        """The longest context the config declares."""
+        return c.whole("max_position_embeddings") if c.has("max_position_embeddings") else None
+
+    def heads(self, c: Config) -> Heads:
+        """Query heads, KV heads (all of them where absent) and the width of one."""
+        query = c.whole("num_attention_heads")
+        kv = c.whole("num_key_value_heads", query)
+        dim = c.whole("head_dim", max(1, self.hidden(c) // query))
+        return Heads(query, kv, dim, dim)
+
+    def tied(self, c: Config) -> bool:
+        """Whether the head is the embedding."""
+        return c.flag("tie_word_embeddings", self.tied_default)
+
+    @staticmethod
+    def says(c: Config, key: str | bool) -> bool:
+        """A declared difference: itself, or what the config says under that key."""
+        return key if isinstance(key, bool) else c.flag(key)
+
+
+def attention_cache(heads: Heads, window: int | None = None, **more: int) -> Layer:
+    """The cache of an attention with these heads, windowed where ``window`` is given."""
+    if window is None:
+        return FullAttention(
+            kv_heads=heads.kv,
+            key_dim=heads.key_dim,
+            value_dim=heads.value_dim,
+            query_heads=heads.query,
+            **more,
+        )
+    return SlidingWindow(
+        kv_heads=heads.kv,
+        key_dim=heads.key_dim,
+        value_dim=heads.value_dim,
+        query_heads=heads.query,
+        size=window,
+        **more,
+    )
+
+
+def layer_kinds(c: Config, count: int, derive: list[str] | None = None) -> list[str]:
+    """The kind of each layer by name: the config's ``layer_types``, else as the family derives.
+
+    Raises:
+        BadFile: a list whose length is not the number of layers.
+    """
+    kinds = c.words("layer_types", derive)
+    if len(kinds) != count:
+        raise BadFile(
+            f"The config's layer_types names {len(kinds)} layers and num_hidden_layers is {count}."
+        )
+    return kinds

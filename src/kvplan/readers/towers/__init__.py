@@ -1,0 +1,1 @@
+"""Vision and audio encoders and projectors: their tensors (they keep no cache)."""

@@ -1,0 +1,97 @@
+"""Configs that nobody published: a type's class defaults with some keys changed.
+
+A rule that only holds for the defaults is found out by changing them. Each mutation is written as
+a published config is: the type, the class, and only the keys that differ.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from kvplan.readers import defaults
+
+Change = Callable[[random.Random, Any], Any]
+
+
+def pick(*values: Any) -> Change:
+    return lambda rng, _: rng.choice(values)
+
+
+def nearby(step: int) -> Change:
+    return lambda rng, old: max(step, (old or step) + rng.choice((-1, 1, 2)) * step)
+
+
+HEADS = {"num_attention_heads": (8, 16), "n_head": (8, 16), "num_key_value_heads": (1, 2, 4, 8)}
+CHANGES: dict[str, Change] = {
+    "num_hidden_layers": pick(2, 3, 5, 6, 9),
+    "n_layer": pick(2, 3, 5), "num_layers": pick(2, 3, 5), "depth": pick(2, 3),
+    "encoder_layers": pick(2, 3), "decoder_layers": pick(2, 4), "num_decoder_layers": pick(2, 4),
+    "vocab_size": nearby(64),
+    "intermediate_size": nearby(64), "moe_intermediate_size": nearby(64), "d_ff": nearby(64),
+    "shared_expert_intermediate_size": nearby(64), "shared_intermediate_size": nearby(64),
+    "ffn_dim": nearby(64), "decoder_ffn_dim": nearby(64), "encoder_ffn_dim": nearby(64),
+    "hidden_size": pick(512, 1024, 768, 2048), "d_model": pick(256, 512), "n_embd": pick(512, 1024),
+    **{key: pick(*values) for key, values in HEADS.items()},
+    "head_dim": pick(32, 64, 128, 96),
+    "sliding_window": pick(16, 100, 512),
+    "attention_chunk_size": pick(16, 128),
+    "kv_lora_rank": pick(64, 256), "q_lora_rank": pick(None, 128, 192),
+    "qk_nope_head_dim": pick(32, 64), "qk_rope_head_dim": pick(16, 32), "v_head_dim": pick(32, 64),
+    "index_head_dim": pick(64, 96), "index_n_heads": pick(4, 8),
+    "n_routed_experts": pick(8, 16), "num_experts": pick(8, 16), "num_local_experts": pick(4, 8),
+    "num_experts_per_tok": pick(1, 2), "n_shared_experts": pick(0, 1, 2),
+    "first_k_dense_replace": pick(0, 1, 2), "num_kv_shared_layers": pick(0, 1, 2),
+    "max_position_embeddings": pick(1024, 2048, 4096), "n_positions": pick(512, 2048),
+    "state_size": pick(8, 32), "conv_kernel": pick(3, 4), "expand": pick(2),
+    "mamba_d_state": pick(16, 32), "mamba_d_conv": pick(3, 4), "n_groups": pick(1, 2),
+    "linear_num_value_heads": pick(16, 32), "linear_num_key_heads": pick(8, 16),
+    "linear_key_head_dim": pick(64, 128), "linear_value_head_dim": pick(64, 128),
+    "linear_conv_kernel_dim": pick(3, 4), "full_attention_interval": pick(2, 3, 4),
+    "image_size": pick(224, 336), "patch_size": pick(14, 16),
+}  # fmt: skip
+
+
+def mutate(model_type: str, architecture: str, seed: int, share: float = 0.4) -> dict[str, Any]:
+    """One config of a type; the same for the same seed."""
+    rng = random.Random(f"{model_type}/{seed}")
+    config: dict[str, Any] = {"model_type": model_type, "architectures": [architecture]}
+    return config | _changed(model_type, rng, share)
+
+
+def _changed(model_type: str, rng: random.Random, share: float) -> dict[str, Any]:
+    known = defaults.of_type(model_type)
+    config: dict[str, Any] = {}
+    for key, old in sorted(known.values.items()):
+        if key in known.sections or rng.random() > share:
+            continue
+        if key in CHANGES and (old is None or isinstance(old, int)):
+            config[key] = CHANGES[key](rng, old)
+        elif isinstance(old, bool) and ("bias" in key or "tie" in key or "norm" in key):
+            config[key] = not old
+    for key, section in known.sections.items():
+        if section.get("type") and key != "backbone_config":
+            nested = _changed(section["type"], rng, share)
+            if nested:
+                config[key] = {"model_type": section["type"]} | nested
+    return config
+
+
+def main(folder: str, count: int, kinds: list[str]) -> None:
+    """Write ``count`` configs for each ``model_type:Class`` into a folder."""
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    for kind in kinds:
+        model_type, architecture = kind.split(":")
+        for seed in range(count):
+            config = mutate(model_type, architecture, seed, share=(0.15, 0.4, 0.7)[seed % 3])
+            path = target / f"{model_type}-{seed}.json"
+            path.write_text(json.dumps(config, indent=1), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3:])

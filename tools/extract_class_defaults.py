@@ -81,6 +81,8 @@ def describe(cls: Any) -> dict[str, Any]:
         section: dict[str, Any] = {"type": spec.model_type}
         if spec.init_kwargs and plain(spec.init_kwargs):
             section["values"] = spec.init_kwargs
+        if getattr(spec.config_class, "__name__", "") == "AutoConfig":
+            section["open"] = True  # the file's own model_type decides
         if spec.optional:
             section["optional"] = True
         sections[key] = section

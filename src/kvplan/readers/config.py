@@ -34,7 +34,7 @@ class Config:
         given: values that the enclosing type gives to this section before the file does.
     """
 
-    __slots__ = ("_values", "file_keys", "model_type", "names", "path", "raw", "read")
+    __slots__ = ("_values", "given", "model_type", "names", "path", "raw", "read")
 
     def __init__(
         self,
@@ -46,6 +46,7 @@ class Config:
         self.raw = raw
         self.model_type = model_type
         self.path = path
+        self.given = given
         self.read: set[str] = set()
         own = defaults.of_type(model_type)
         values = {**own.values, **given, **raw} if given else {**own.values, **raw}
@@ -160,20 +161,22 @@ class Config:
     def section(self, key: str, default_type: str = "") -> Config:
         """A nested config, with the defaults of its own type.
 
-        Its type is what it names, else what the enclosing class gives it, else ``default_type``.
+        Its type is what it names where the enclosing class leaves that open, else what that class
+        gives it, else ``default_type``. The class's values for it hold only where it is absent as a
+        whole (transformers 5.24.0, configuration_utils.py, SubConfigSpec.create_subconfig).
         """
         own = defaults.of_type(self.model_type).sections.get(key, {})
         found = self.value(key)
-        if found is None:
-            found = {}
+        given = own.get("values") if found is None else None
+        found = {} if found is None else found
         if not isinstance(found, Mapping):
             raise self._bad(key, found, "an object")
         if self.path.count(".") >= MAX_NESTING:
             raise BadFile(f"The config is nested deeper than {MAX_NESTING} sections at {key}.")
-        model_type = found.get("model_type") or own.get("type") or default_type
+        fixed = None if own.get("open") else own.get("type")
+        model_type = fixed or found.get("model_type") or own.get("type") or default_type
         if not isinstance(model_type, str):
             raise self._bad(f"{key}.model_type", model_type, "a text")
-        given = own.get("values") if own.get("type") == model_type else None
         return Config(found, model_type, self._where(key), given)
 
     def names_section(self, key: str) -> bool:
@@ -185,7 +188,7 @@ class Config:
 
     def with_values(self, **values: Any) -> Config:
         """The same section with some values replaced (a family's older spelling)."""
-        return Config({**self.raw, **values}, self.model_type, self.path)
+        return Config({**self.raw, **values}, self.model_type, self.path, self.given)
 
     def origin(self, key: str) -> str:
         """Where the value of a key is from, for a person."""

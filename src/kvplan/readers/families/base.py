@@ -13,6 +13,7 @@ caches and its weights), a feed-forward network and norms. A family says what di
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from kvplan.core import weights as w
@@ -25,6 +26,17 @@ from kvplan.readers.config import Config
 from kvplan.readers.families import parts
 
 Weights = tuple[Weight, ...]
+
+SLIDING, FULL = "sliding_attention", "full_attention"
+ATTENTION_KINDS = (FULL, SLIDING)
+
+# transformers 5.24.0, configuration_utils.py, _LEGACY_LAYER_TYPE_REMAP.
+OLD_KINDS = {
+    "attention": FULL,
+    "mamba": "linear_attention",
+    "deepseek_sparse_attention": "indexed_attention",
+    "qwen_sparse_attention": "indexed_attention",
+}
 
 
 class Mixer(NamedTuple):
@@ -116,8 +128,30 @@ class Decoder(Family):
     # What a block is made of.
 
     def mixers(self, c: Config) -> Stack[Mixer]:
-        """The mixer of every block; the same attention in each unless a family says otherwise."""
-        return Stack.uniform(self.attention(c), self.depth(c))
+        """The mixer of every block: one attention a kind of layer."""
+        kinds = self.kinds(c, self.depth(c))
+        found = {
+            kind: self.attention(c, self.window(c) if kind == SLIDING else None)
+            for kind in dict.fromkeys(kinds)
+        }
+        return Stack.named(kinds, found)
+
+    def kinds(self, c: Config, count: int) -> list[str]:
+        """The kind of each layer: as the file names them, else as the config class derives them."""
+        if c.has("layer_types"):
+            return layer_kinds(c, count, known=ATTENTION_KINDS)
+        return self.derive(c, count)
+
+    def derive(self, c: Config, count: int) -> list[str]:
+        """Windows in every layer of a config that has a window, whatever its type.
+
+        transformers 5.24.0, cache_utils.py, get_layer_types_and_kwargs.
+        """
+        return [FULL if self.window(c) is None else SLIDING] * count
+
+    def window(self, c: Config) -> int | None:
+        """The window of the sliding layers in tokens; None where the config has none."""
+        return c.whole("sliding_window") if c.has("sliding_window") else None
 
     def attention(self, c: Config, window: int | None = None) -> Mixer:
         """Attention over all tokens, or over a window of them."""
@@ -226,15 +260,35 @@ def attention_cache(heads: Heads, window: int | None = None, **more: int) -> Lay
     )
 
 
-def layer_kinds(c: Config, count: int, derive: list[str] | None = None) -> list[str]:
-    """The kind of each layer by name: the config's ``layer_types``, else as the family derives.
+def layer_kinds(
+    c: Config,
+    count: int,
+    derive: list[str] | None = None,
+    *,
+    key: str = "layer_types",
+    known: Collection[str] = (),
+) -> list[str]:
+    """The kind of each layer by name: the config's list, else as the family derives it.
+
+    Args:
+        c: the config.
+        count: the number of layers.
+        derive: the kinds where the config has no list.
+        key: the key of the list.
+        known: the names there may be; anything goes where it is empty.
 
     Raises:
-        BadFile: a list whose length is not the number of layers.
+        BadFile: a list whose length is not the number of layers, or a name that is not known.
     """
-    kinds = c.words("layer_types", derive)
+    kinds = [OLD_KINDS.get(kind, kind) for kind in c.words(key, derive)]
     if len(kinds) != count:
         raise BadFile(
-            f"The config's layer_types names {len(kinds)} layers and num_hidden_layers is {count}."
+            f"The config's {key} names {len(kinds)} layers and num_hidden_layers is {count}."
         )
+    if known:
+        for kind in dict.fromkeys(kinds):
+            if kind not in known:
+                raise BadFile(
+                    f"The config's {key} names {kind[:40]!r}: not one of {', '.join(known)}."
+                )
     return kinds

@@ -48,11 +48,12 @@ def read_config(
         architecture=architecture(raw),
         source=source,
         blocks=found.blocks,
-        weights=weigh(c, found.tensors),
+        weights=None if found.uncounted else weigh(c, found.tensors),
         max_context_tokens=found.max_context_tokens,
         vocab_size=found.vocab_size,
         hidden_size=found.hidden_size,
         encoder_tokens=found.encoder_tokens,
+        warnings=(f"Parameters are not counted: {found.uncounted}",) if found.uncounted else (),
     )
 
 

@@ -56,7 +56,10 @@ class Heads(NamedTuple):
 
 
 class Description(NamedTuple):
-    """What a family knows of a model."""
+    """What a family knows of a model.
+
+    ``uncounted`` says why ``tensors`` are not all there are, where a config leaves a shape open.
+    """
 
     blocks: Stack[Block]
     tensors: Weights
@@ -64,6 +67,7 @@ class Description(NamedTuple):
     vocab_size: int | None
     hidden_size: int | None
     encoder_tokens: int | None = None
+    uncounted: str = ""
 
 
 class Options(NamedTuple):

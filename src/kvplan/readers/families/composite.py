@@ -14,38 +14,61 @@ class Composite(Family):
     """A text model in one section, towers in others, and what joins them.
 
     ``text`` and ``towers`` are keys of the config; ``joint`` are the tensors between. Whether the
-    head is tied is the enclosing config's to say.
+    head is tied is the enclosing config's to say, unless the text model brings its own head
+    (``own_head``). ``text_classes`` are the classes of the type that are the text model alone.
     """
 
     text: str = "text_config"
     text_type: str = "llama"
     towers: tuple[str, ...] = ("vision_config",)
+    text_classes: tuple[str, ...] = ()
+    own_head: bool = False
 
     def describe(self, c: Config, options: Options = NO_OPTIONS) -> Description:
         """The text model's description with the other tensors added."""
+        if self.names_text_alone(c):
+            return described(c.section(self.text, self.text_type), options)
         text = self.text_section(c)
         found = described(text, options)
         extra: Weights = ()
+        uncounted = found.uncounted
         for key in self.towers:
-            if c.names_section(key):
-                extra += parts.as_role(self.tower(c, c.section(key)), w.TOWER)
+            if not c.names_section(key):
+                continue
+            section = c.section(key)
+            tower = self.tower(c, section)
+            if tower is None:
+                uncounted = self.unknown(section)
+            else:
+                extra += parts.as_role(tower, w.TOWER)
         extra += parts.as_role(self.joint(c, text), w.PROJECTOR)
-        return found._replace(tensors=found.tensors + extra)
+        return found._replace(tensors=found.tensors + extra, uncounted=uncounted)
+
+    def names_text_alone(self, c: Config) -> bool:
+        """Whether the class that the config names is the text model without the rest."""
+        named = c.words("architectures", ())
+        return bool(named) and named[0] in self.text_classes
 
     def text_section(self, c: Config) -> Config:
         """The text model's config, with the enclosing config's word on tying."""
         text = c.section(self.text, self.text_type)
-        if c.has("tie_word_embeddings"):
-            return text.with_values(tie_word_embeddings=c.flag("tie_word_embeddings"))
-        return text
+        if self.own_head:
+            return text
+        return text.with_values(tie_word_embeddings=c.flag("tie_word_embeddings"))
 
-    def tower(self, c: Config, section: Config) -> Weights:
-        """The tensors of one encoder."""
+    def tower(self, c: Config, section: Config) -> Weights | None:
+        """The tensors of one encoder; None where its shape is not in the config."""
         tower = tower_of(section.model_type)
         if tower is None:
             raise UnknownModelType(f"The encoder type {section.model_type!r} is not known.")
-        found: Weights = tower(section)
+        found: Weights | None = tower(section)
         return found
+
+    @staticmethod
+    def unknown(section: Config) -> str:
+        """Why the parameters of an encoder cannot be counted."""
+        named = section.value("architecture", section.model_type)
+        return f"The config gives no shape of its {section.path} ({str(named)[:60]})."
 
     def joint(self, c: Config, text: Config) -> Weights:
         """What stands between the towers and the text model."""

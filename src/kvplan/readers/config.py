@@ -158,16 +158,22 @@ class Config:
         """Whether the value is a list (some keys are a number or a list of one a layer)."""
         return isinstance(self.value(key), list | tuple)
 
-    def section(self, key: str, default_type: str = "") -> Config:
+    def names_class(self, *classes: str) -> bool:
+        """Whether the file's ``architectures`` name one of these classes."""
+        named = self.raw.get("architectures")
+        return isinstance(named, list) and any(item in classes for item in named)
+
+    def section(self, key: str, default_type: str = "", *, inherits: bool = False) -> Config:
         """A nested config, with the defaults of its own type.
 
         Its type is what it names where the enclosing class leaves that open, else what that class
-        gives it, else ``default_type``. The class's values for it hold only where it is absent as a
-        whole (transformers 5.24.0, configuration_utils.py, SubConfigSpec.create_subconfig).
+        gives it, else ``default_type``. The class's values for it hold where it is absent as a whole
+        (transformers 5.24.0, configuration_utils.py, SubConfigSpec.create_subconfig), and with
+        ``inherits`` also below those of the file.
         """
         own = defaults.of_type(self.model_type).sections.get(key, {})
         found = self.value(key)
-        given = own.get("values") if found is None else None
+        given = own.get("values") if found is None or inherits else None
         found = {} if found is None else found
         if not isinstance(found, Mapping):
             raise self._bad(key, found, "an object")

@@ -27,7 +27,7 @@ class Composite(Family):
     def describe(self, c: Config, options: Options = NO_OPTIONS) -> Description:
         """The text model's description with the other tensors added."""
         if self.names_text_alone(c):
-            return described(c.section(self.text, self.text_type), options)
+            return described(self.text_part(c), options)
         text = self.text_section(c)
         found = described(text, options)
         extra: Weights = ()

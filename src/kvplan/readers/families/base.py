@@ -97,7 +97,8 @@ class Decoder(Family):
     Class attributes declare the usual differences; methods can be replaced for the rest.
     ``norm`` is the kind of the block norms and the final one; ``norms`` their number in a block.
     ``attention_bias`` and ``mlp_bias`` name the config key that decides (or are True or False).
-    ``output_bias`` is that of the attention's output projection, None for the same as above.
+    ``output_bias`` is that of the attention's output projection, None for the same as above;
+    ``head_bias`` that of the head.
     """
 
     norm: str = "rms"
@@ -108,7 +109,7 @@ class Decoder(Family):
     output_bias: str | bool | None = None
     mlp_bias: str | bool = "mlp_bias"
     final_norm: bool = True
-    head_bias: bool = False
+    head_bias: str | bool = False
     tied_default: bool = False
 
     def describe(self, c: Config, options: Options = NO_OPTIONS) -> Description:
@@ -173,8 +174,12 @@ class Decoder(Family):
             value_dim=heads.value_dim,
             bias=bias,
             out_bias=bias if self.output_bias is None else self.says(c, self.output_bias),
-            qk_norm=self.qk_norm,
+            qk_norm=self.query_norm(c),
         )
+
+    def query_norm(self, c: Config) -> str:
+        """The kind of the norms of queries and keys (``parts.attention``); none where empty."""
+        return self.qk_norm
 
     def networks(self, c: Config) -> Stack[Weights]:
         """The feed-forward network of every block."""
@@ -201,9 +206,10 @@ class Decoder(Family):
 
     def head(self, c: Config) -> Weights:
         """The output projection."""
+        bias = self.says(c, self.head_bias)
         if self.tied(c):
-            return (Weight(w.BIAS, self.vocab(c)),) if self.head_bias else ()
-        return parts.linear(w.HEAD, self.hidden(c), self.vocab(c), self.head_bias)
+            return (Weight(w.BIAS, self.vocab(c)),) if bias else ()
+        return parts.linear(w.HEAD, self.hidden(c), self.vocab(c), bias)
 
     # Where the numbers are.
 

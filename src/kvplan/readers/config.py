@@ -158,18 +158,13 @@ class Config:
         """Whether the value is a list (some keys are a number or a list of one a layer)."""
         return isinstance(self.value(key), list | tuple)
 
-    def names_class(self, *classes: str) -> bool:
-        """Whether the file's ``architectures`` name one of these classes."""
-        named = self.raw.get("architectures")
-        return isinstance(named, list) and any(item in classes for item in named)
-
     def section(self, key: str, default_type: str = "", *, inherits: bool = False) -> Config:
         """A nested config, with the defaults of its own type.
 
         Its type is what it names where the enclosing class leaves that open, else what that class
-        gives it, else ``default_type``. The class's values for it hold where it is absent as a whole
-        (transformers 5.24.0, configuration_utils.py, SubConfigSpec.create_subconfig), and with
-        ``inherits`` also below those of the file.
+        gives it, else ``default_type``. The class's values for it hold where it is absent as a
+        whole (transformers 5.24.0, configuration_utils.py, SubConfigSpec.create_subconfig), and
+        with ``inherits`` also below those of the file.
         """
         own = defaults.of_type(self.model_type).sections.get(key, {})
         found = self.value(key)

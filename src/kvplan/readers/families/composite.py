@@ -16,6 +16,7 @@ class Composite(Family):
     ``text`` and ``towers`` are keys of the config; ``joint`` are the tensors between. Whether the
     head is tied is the enclosing config's to say, unless the text model brings its own head
     (``own_head``). ``text_classes`` are the classes of the type that are the text model alone.
+    ``inherits`` is for classes that lay the text section over their own values for it.
     """
 
     text: str = "text_config"
@@ -23,6 +24,7 @@ class Composite(Family):
     towers: tuple[str, ...] = ("vision_config",)
     text_classes: tuple[str, ...] = ()
     own_head: bool = False
+    inherits: bool = False
 
     def describe(self, c: Config, options: Options = NO_OPTIONS) -> Description:
         """The text model's description with the other tensors added."""
@@ -51,10 +53,18 @@ class Composite(Family):
 
     def text_section(self, c: Config) -> Config:
         """The text model's config, with the enclosing config's word on tying."""
-        text = c.section(self.text, self.text_type)
+        text = self.text_part(c)
         if self.own_head:
             return text
-        return text.with_values(tie_word_embeddings=c.flag("tie_word_embeddings"))
+        return text.with_values(tie_word_embeddings=self.tied(c, text))
+
+    def text_part(self, c: Config) -> Config:
+        """The text model's config as it stands."""
+        return c.section(self.text, self.text_type, inherits=self.inherits)
+
+    def tied(self, c: Config, text: Config) -> bool:
+        """Whether the head is the text model's embedding."""
+        return c.flag("tie_word_embeddings")
 
     def tower(self, c: Config, section: Config) -> Weights | None:
         """The tensors of one encoder; None where its shape is not in the config."""

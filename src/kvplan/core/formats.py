@@ -3,7 +3,7 @@
 Four layouts cover every format that the engines store a cache in:
 
     Plain       each element alone                          f32 bf16 f16, fp8 and int8 (+ scales)
-    Blocked     k elements share a block of fixed bytes     q8_0 q5_1 q5_0 q4_1 q4_0 iq4_nl mxfp4 nvfp4
+    Blocked     k elements share a block of fixed bytes     q8_0 q5_1 q5_0 q4_1 q4_0 iq4_nl mxfp4 …
     Grouped     groups along a row, a scale and a zero      int8 int4 int2 with -gN
     Kivi        keys grouped along tokens, per channel; values grouped along a token; the most
                 recent tokens kept whole until a group of them is full
@@ -126,7 +126,7 @@ class Grouped(Format):
     zero_bytes: int = 2
 
     def keys(self, tokens: int, heads: int, dim: int) -> Stored:
-        """A head's vector is cut into groups; the last may be short and costs a scale all the same."""
+        """A head's vector is cut into groups; a short last one costs a whole scale."""
         groups = tokens * heads * ceil_div(dim, self.group)
         raw = tokens * heads * ceil_div(dim * self.bits, 8)
         return Stored(raw, groups * (self.scale_bytes + self.zero_bytes))

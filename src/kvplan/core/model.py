@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 from kvplan.core.curve import Curve
@@ -14,6 +14,12 @@ from kvplan.core.weights import Weights
 
 Confidence = Literal["verified", "assumed"]
 Block = tuple[Layer, ...]
+Facts = Mapping[str, tuple[object, str]]
+
+
+def no_facts() -> Facts:
+    """The facts of a source that keeps none."""
+    return {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,8 +27,8 @@ class Model:
     """A model as its readers describe it.
 
     ``blocks`` are the transformer blocks in order; a block may keep several caches (attention
-    beside a state, attention over itself and over an encoder). ``facts`` say where the figures
-    came from: a key of the source, its value, and its origin (the file, a class default, derived).
+    beside a state, attention over itself and over an encoder). ``facts()`` says where the figures
+    came from: a key of the source, its value, and its origin (the file, a class default).
     """
 
     name: str
@@ -37,7 +43,7 @@ class Model:
     encoder_tokens: int | None = None
     confidence: Confidence = "verified"
     warnings: tuple[str, ...] = ()
-    facts: Mapping[str, tuple[object, str]] = field(default_factory=dict)
+    facts: Callable[[], Facts] = no_facts
 
     def layers(self) -> list[tuple[Layer, int]]:
         """Every distinct cache with the number of layers that keep one, in order of appearance."""

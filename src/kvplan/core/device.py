@@ -1,0 +1,38 @@
+"""A device: the memory its driver reports, how fast it reads it, how fast it computes.
+
+Memory is what the driver or runtime prints (an H100's 81,559 MiB), never the 80 GB of the box:
+a card's marketing figure is neither GB nor GiB of what a program can have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """One device as its driver lists it.
+
+    ``memory_bytes`` is the reported total; ``framework_memory_bytes`` the total that torch sees,
+    where it was observed; bandwidth and peaks are the vendor's figures, dense. None is unknown.
+    """
+
+    name: str
+    title: str
+    vendor: str = ""
+    memory_bytes: int | None = None
+    framework_memory_bytes: int | None = None
+    bandwidth_bytes_per_s: int | None = None
+    dense_flops: Mapping[str, int] = field(default_factory=dict)
+    link_bytes_per_s: int | None = None
+    link: str = ""
+    tdp_w: float | None = None
+    devices_per_card: int = 1
+    unified_memory: bool = False
+    aliases: tuple[str, ...] = ()
+    usual_for: tuple[str, ...] = ()
+    memory_note: str = ""
+    notes: str = ""
+    sources: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,143 @@
+"""The models that ship with the package, by every name people use for them."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from kvplan.core.errors import UnknownName
+
+# An alias with one of these words has the shapes of the file's model, not its weights.
+OTHER_WEIGHTS = re.compile(
+    r"awq|gptq|fp8|nvfp4|int4|int8|w4a|w8a|q4|q8|iq4|quant|geometry|sibling|twin|backbone", re.I
+)
+# Endings that people leave out of a name.
+ENDINGS = ("instruct", "it", "hf", "chat", "base", "bf16")
+
+
+class Entry(NamedTuple):
+    """A model of the catalogue: its id, its file, where that is from and how good a copy it is."""
+
+    id: str
+    file: str
+    model_type: str
+    quality: str
+    source: str
+
+
+class Found(NamedTuple):
+    """An entry by some name; ``warning`` says where the name is not quite the entry's own."""
+
+    entry: Entry
+    warning: str
+
+
+def fold(name: str) -> str:
+    """A name without case and punctuation; dots stay, they tell 3.1 from 31."""
+    return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-")
+
+
+@cache
+def _index() -> dict[str, Any]:
+    text = files("kvplan").joinpath("data/models/index.json").read_text(encoding="utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+@cache
+def entries() -> tuple[Entry, ...]:
+    """Every model of the catalogue."""
+    return tuple(
+        Entry(row["id"], row["file"], row["model_type"], row["quality"], row["source"])
+        for row in _index()["models"]
+    )
+
+
+@cache
+def _names() -> dict[str, Found]:
+    """Every name; the first to claim one keeps it: ids, then aliases, then shortened names."""
+    names: dict[str, Found] = {}
+    ranked = sorted(entries(), key=lambda entry: entry.quality == "transcribed")
+    by_file = {entry.file: entry for entry in ranked}
+    for entry in ranked:
+        names.setdefault(fold(entry.id), Found(entry, ""))
+    for entry in ranked:
+        names.setdefault(fold(entry.id.rpartition("/")[2]), Found(entry, ""))
+    for alias in _index()["aliases"]:
+        entry = by_file[alias["file"]]
+        warning = ""
+        if OTHER_WEIGHTS.search(f"{alias['name']} {alias['basis']}"):
+            warning = (
+                f"{alias['name']} is answered with the shapes of {entry.id} ({alias['basis']}); "
+                "its own weights may differ."
+            )
+        for name in (alias["name"], alias["name"].rpartition("/")[2]):
+            names.setdefault(fold(name), Found(entry, warning))
+    for entry in ranked:
+        short = fold(entry.id.rpartition("/")[2])
+        for ending in ENDINGS:
+            short = short.removesuffix(f"-{ending}")
+        for prefix in ("", "meta-", "nvidia-", "ai21-", "c4ai-"):
+            name = short.removeprefix(prefix)
+            names.setdefault(name, Found(entry, f"{name} is answered with {entry.id}."))
+    return names
+
+
+@cache
+def _compact_names() -> dict[str, Found]:
+    """The names without any punctuation but dots: ``llama3.1:8b`` for ``llama-3.1-8b``."""
+    compact: dict[str, Found] = {}
+    for name, found in _names().items():
+        compact.setdefault(name.replace("-", ""), found)
+    return compact
+
+
+def _by_beginning(asked: str) -> Found | None:
+    """The model whose name begins so, where all that do are one name with more or fewer endings."""
+    longer = sorted((name for name in _names() if name.startswith(f"{asked}-")), key=len)
+    if not asked or not longer or not all(name.startswith(longer[0]) for name in longer):
+        return None
+    entry = _names()[longer[0]].entry
+    return Found(entry, f"{asked} is answered with {entry.id}.")
+
+
+def find(name: str) -> Found | None:
+    """The model of a name, in any case and punctuation, or None."""
+    if len(name) > 200:
+        return None
+    asked = fold(name)
+    return (
+        _names().get(asked) or _compact_names().get(asked.replace("-", "")) or _by_beginning(asked)
+    )
+
+
+def near(name: str, count: int = 3) -> list[str]:
+    """The names most like one that is not known."""
+    asked = fold(name[:100])
+    ids = {fold(entry.id.rpartition("/")[2]): entry.id for entry in entries()}
+    close = difflib.get_close_matches(asked.rpartition("/")[2], ids, n=count, cutoff=0.6)
+    inside = [key for key in ids if asked and asked in key and key not in close]
+    return [ids[key] for key in (close + sorted(inside, key=len))[:count]]
+
+
+def search(word: str = "") -> list[Entry]:
+    """The models whose id or type has a word in it; all without one."""
+    asked = fold(word)
+    return [entry for entry in entries() if asked in fold(f"{entry.id} {entry.model_type}")]
+
+
+def config_of(entry: Entry) -> dict[str, Any]:
+    """The config of a model as it was published."""
+    text = files("kvplan").joinpath(f"data/models/{entry.file}").read_text(encoding="utf-8")
+    found: dict[str, Any] = json.loads(text)
+    found.setdefault("model_type", entry.model_type)
+    return found
+
+
+def unknown(name: str, hint: str) -> UnknownName:
+    """The error for a name that is not here."""
+    return UnknownName("model", name[:100], near(name), hint)

@@ -1,0 +1,85 @@
+"""Devices by any name people type: a plain name, a short one, or the driver's own string."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from dataclasses import fields
+from functools import cache
+from importlib.resources import files
+
+from kvplan.core.device import Device
+from kvplan.core.errors import UnknownName
+
+_FIELDS = {field.name for field in fields(Device)}
+
+
+@cache
+def devices() -> tuple[Device, ...]:
+    """Every device of the shipped table."""
+    text = files("kvplan").joinpath("data/devices.json").read_text(encoding="utf-8")
+    return tuple(
+        Device(
+            **{
+                key: tuple(value) if isinstance(value, list) else value
+                for key, value in row.items()
+                if key in _FIELDS
+            }
+        )
+        for row in json.loads(text)
+    )
+
+
+def fold(name: str) -> str:
+    """A name without case, spaces and punctuation; a plus sign tells two devices apart."""
+    return "".join(c for c in name.lower() if c.isalnum() or c == "+")
+
+
+@cache
+def _by_name() -> dict[str, Device]:
+    return {
+        fold(alias): device
+        for device in devices()
+        for alias in (device.name, device.title, *device.aliases)
+    }
+
+
+def find_device(name: str) -> tuple[Device, tuple[str, ...]]:
+    """The device of a name, with a warning where the name leaves its form open.
+
+    Raises:
+        UnknownName: no such device (near ones are named), or several that are equally usual.
+    """
+    asked = fold(name[:100])
+    found = _by_name().get(asked)
+    if found is not None:
+        return found, _form_warning(name, asked, found)
+    forms = sorted({d.name for key, d in _by_name().items() if asked and asked in key})
+    if len(forms) > 1:
+        raise UnknownName(
+            "device", name, hint=f"{len(forms)} forms have it in their name: {', '.join(forms)}."
+        )
+    near = difflib.get_close_matches(asked, _by_name(), n=3, cutoff=0.6)
+    names = list(dict.fromkeys([*forms, *(_by_name()[key].name for key in near)]))
+    raise UnknownName(
+        "device",
+        name[:100],
+        names,
+        "See kvplan gpus, or give --gpu-memory and --bandwidth without a name.",
+    )
+
+
+def _form_warning(name: str, asked: str, device: Device) -> tuple[str, ...]:
+    """What a bare name was taken to mean, where it could have meant another form."""
+    bare = asked in map(fold, device.usual_for)
+    if asked == fold(device.name) or not (bare or asked.isdigit()):
+        return ()
+    others = sorted(
+        {
+            other.name
+            for other in devices()
+            if other is not device and any(asked in fold(n) for n in (other.name, *other.aliases))
+        }
+    )
+    rest = f"; others: {', '.join(others[:6])}" if others else ""
+    return (f"{name} is read as {device.name} ({device.title}){rest}.",)

@@ -1,0 +1,136 @@
+"""A model type that is not known: answered where its keys are conventional, refused otherwise.
+
+Conventional means: heads, widths and layers under the names that grouped-query attention has, and
+no key that speaks of another kind of cache. The answer is then that of full attention in every
+layer, marked as assumed. Its parameters are not counted: nothing says what its layers hold.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from kvplan.core.errors import UnknownModelType
+from kvplan.core.stack import Stack
+from kvplan.readers.config import Config
+from kvplan.readers.families.base import (
+    NO_OPTIONS,
+    Decoder,
+    Description,
+    Family,
+    Heads,
+    Options,
+    attention_cache,
+)
+
+# Words in a key that speak of a cache that is not keys and values of every token.
+SUSPECT = re.compile(
+    r"sliding|window|chunk|local_|latent|lora|mla|_rank|ssm|mamba|state|conv_|_conv|conv1d|"
+    r"linear_|recurr|rwkv|delta|kda|indexer|index_|compress|layer_types|layers_block|pattern|"
+    r"hybrid|cross|encoder|shared_kv|kv_shar|memory|sparse|channels|multi_query|group_num|"
+    r"block_config|retention|hyena|lstm|attn_(layer|type|period|config|window)|"
+    r"attention_(type|class|layer|kind|config|window)|per_layer|_every|interval|period|no_rope",
+    re.I,
+)
+# Keys with such a word that say nothing about the cache.
+HARMLESS = re.compile(
+    r"output_hidden_states|image_token_index|video_token_index|audio_token_index|num_channels|"
+    r"use_cache|cross_entropy|lora_alpha|lora_dropout|is_encoder_decoder|quantization|"
+    r"moe_|expert|router|decoder_sparse_step|add_cross_attention|_token_|state_dict|mlp_",
+    re.I,
+)
+HEAD_KEYS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
+DEPTH_KEYS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+WIDTH_KEYS = ("hidden_size", "n_embd", "d_model", "dim")
+
+
+class Assumed(Family):
+    """Full attention in every layer, by the conventional keys."""
+
+    def describe(self, c: Config, options: Options = NO_OPTIONS) -> Description:
+        """The cache alone; no tensors."""
+        depth = c.layers(_present(c, DEPTH_KEYS))
+        cache = attention_cache(self.heads(c))
+        return Description(
+            blocks=Stack.uniform((cache,), depth),
+            tensors=(),
+            max_context_tokens=Decoder().max_context(c),
+            vocab_size=c.whole("vocab_size") if c.has("vocab_size") else None,
+            hidden_size=c.whole(_present(c, WIDTH_KEYS)) if _has(c, WIDTH_KEYS) else None,
+        )
+
+    def heads(self, c: Config) -> Heads:
+        """Query heads, KV heads and their width, under any of the usual names."""
+        query = c.whole(_present(c, HEAD_KEYS))
+        kv = c.whole("num_key_value_heads", query)
+        if c.has("head_dim"):
+            dim = c.whole("head_dim")
+        else:
+            dim = c.whole(_present(c, WIDTH_KEYS)) // query
+        return Heads(query, kv, dim, dim)
+
+
+def assumed(c: Config, everything_full: bool = False) -> tuple[Config, tuple[str, ...]]:
+    """The section to answer from and the warnings that name what was assumed.
+
+    Raises:
+        UnknownModelType: a key suggests another kind of cache, or the conventional ones are absent;
+            ``everything_full`` (``--assume full``) passes over the former.
+    """
+    section = _text_section(c)
+    suspects = [] if everything_full else suspect_keys(section.raw)
+    if suspects:
+        raise UnknownModelType(
+            f"The model type {c.model_type!r} is not known, and its config has keys that suggest "
+            f"another kind of cache than full attention: {', '.join(suspects[:8])}.",
+            "Pass --assume full to size it as full attention in every layer all the same.",
+        )
+    missing = [
+        keys[0] for keys in (DEPTH_KEYS, HEAD_KEYS) if not _has(section, keys)
+    ]  # fmt: skip
+    if not section.has("head_dim") and not _has(section, WIDTH_KEYS):
+        missing.append("head_dim or hidden_size")
+    if missing:
+        raise UnknownModelType(
+            f"The model type {c.model_type!r} is not known, and its config has no "
+            f"{' and no '.join(missing)}.",
+            "Pass the missing keys with --set, as in --set num_attention_heads=32.",
+        )
+    given = [] if section.has("num_key_value_heads") else ["a KV head for every query head"]
+    given += [] if section.has("head_dim") else ["heads as wide as hidden_size / heads"]
+    said = "; ".join(["full attention in every layer", *given])
+    return section, (
+        f"The model type {c.model_type!r} is not known. Assumed: {said}. "
+        "Its parameters are not counted.",
+    )
+
+
+def suspect_keys(raw: Mapping[str, Any]) -> list[str]:
+    """The keys of a config that suggest another kind of cache, with their values set."""
+    windows_off = raw.get("use_sliding_window") is False
+    found = []
+    for key, value in raw.items():
+        if value in (None, False, 0, [], {}, "") or HARMLESS.search(key):
+            continue
+        if windows_off and ("window" in key or "sliding" in key):
+            continue
+        if SUSPECT.search(key):
+            found.append(key)
+    return sorted(found)
+
+
+def _text_section(c: Config) -> Config:
+    """The language model's section where a config has one."""
+    for key in ("text_config", "llm_config", "language_config"):
+        if isinstance(c.raw.get(key), Mapping):
+            return c.section(key, c.model_type)
+    return c
+
+
+def _has(c: Config, keys: tuple[str, ...]) -> bool:
+    return any(c.has(key) for key in keys)
+
+
+def _present(c: Config, keys: tuple[str, ...]) -> str:
+    return next((key for key in keys if c.has(key)), keys[0])

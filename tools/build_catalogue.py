@@ -1,0 +1,177 @@
+"""Write the catalogue of the package from a folder of published configs with provenance.
+
+    python tools/build_catalogue.py tests/reference/configs src/kvplan/data/models
+
+Each model keeps its config as published, one file a model; ``index.json`` has the names that lead
+to it, where it is from, and how good a copy it is. Files that are no facts about a model (reduced
+test files, mislabelled ones) are left out.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+# Reduced test files, a mislabelled one, and copies that name no published model.
+LEFT_OUT = ("reduced-test--", "mislabelled--", "mistralai--Mistral-ome-", "google--gemma-3-ome-")
+LONG_LIST = 200  # entries; a checkpoint's list of unquantised modules can have 50,000
+
+# The published model that another project's preset transcribes.
+TRANSCRIBED = {
+    "mlc-preset/Mixtral-8x7B-v0.1": "mistralai/Mixtral-8x7B-v0.1",
+    "mlc-preset/aya-23": "CohereLabs/aya-23-8B",
+    "mlc-preset/baichuan": "baichuan-inc/Baichuan-7B",
+    "mlc-preset/chatglm": "THUDM/chatglm3-6b",
+    "mlc-preset/codellama_13b": "codellama/CodeLlama-13b-hf",
+    "mlc-preset/codellama_34b": "codellama/CodeLlama-34b-hf",
+    "mlc-preset/codellama_7b": "codellama/CodeLlama-7b-hf",
+    "mlc-preset/deepseek": "deepseek-ai/deepseek-moe-16b-base",
+    "mlc-preset/deepseek_v2_lite": "deepseek-ai/DeepSeek-V2-Lite",
+    "mlc-preset/gemma2_27b": "google/gemma-2-27b-it",
+    "mlc-preset/gemma2_2b": "google/gemma-2-2b-it",
+    "mlc-preset/gemma2_2b-jpn": "google/gemma-2-2b-jpn-it",
+    "mlc-preset/gemma2_9b": "google/gemma-2-9b-it",
+    "mlc-preset/gemma3_1b_it": "google/gemma-3-1b-it",
+    "mlc-preset/gemma_2b": "google/gemma-2b",
+    "mlc-preset/gpt2": "openai-community/gpt2",
+    "mlc-preset/gpt2_medium": "openai-community/gpt2-medium",
+    "mlc-preset/gpt_bigcode": "bigcode/gpt_bigcode-santacoder",
+    "mlc-preset/gpt_j": "EleutherAI/gpt-j-6b",
+    "mlc-preset/internlm": "internlm/internlm-7b",
+    "mlc-preset/internlm2": "internlm/internlm2-7b",
+    "mlc-preset/internlm2_5_7b": "internlm/internlm2_5-7b-chat",
+    "mlc-preset/llama2_13b": "meta-llama/Llama-2-13b-hf",
+    "mlc-preset/llama2_70b": "meta-llama/Llama-2-70b-hf",
+    "mlc-preset/llama2_7b": "meta-llama/Llama-2-7b-hf",
+    "mlc-preset/llama3_1_70b": "meta-llama/Llama-3.1-70B",
+    "mlc-preset/llama3_1_8b": "meta-llama/Llama-3.1-8B",
+    "mlc-preset/llama3_2_1b": "meta-llama/Llama-3.2-1B",
+    "mlc-preset/llama3_2_3b": "meta-llama/Llama-3.2-3B",
+    "mlc-preset/llava": "llava-hf/llava-1.5-7b-hf",
+    "mlc-preset/minicpm-moe-8x2b": "openbmb/MiniCPM-MoE-8x2B",
+    "mlc-preset/minicpm_2b": "openbmb/MiniCPM-2B-dpo-bf16",
+    "mlc-preset/minicpm_2b_sft_bf16": "openbmb/MiniCPM-2B-sft-bf16",
+    "mlc-preset/ministral3_3b_2512": "mistralai/Ministral-3-3B-Instruct-2512",
+    "mlc-preset/mistral_7b": "mistralai/Mistral-7B-v0.1",
+    "mlc-preset/mistral_7b_v03": "mistralai/Mistral-7B-Instruct-v0.3",
+    "mlc-preset/olmo2_13b": "allenai/OLMo-2-1124-13B",
+    "mlc-preset/olmo2_32b": "allenai/OLMo-2-0325-32B",
+    "mlc-preset/olmo2_7b": "allenai/OLMo-2-1124-7B",
+    "mlc-preset/orion": "OrionStarAI/Orion-14B-Chat",
+    "mlc-preset/phi-1_5": "microsoft/phi-1_5",
+    "mlc-preset/phi-2": "microsoft/phi-2",
+    "mlc-preset/phi-3_5": "microsoft/Phi-3.5-mini-instruct",
+    "mlc-preset/phi-3_5-vision": "microsoft/Phi-3.5-vision-instruct",
+    "mlc-preset/phi-4": "microsoft/Phi-4-mini-instruct",
+    "mlc-preset/qwen": "Qwen/Qwen-7B",
+    "mlc-preset/qwen2": "Qwen/Qwen1.5-1.8B-Chat",
+    "mlc-preset/qwen2.5_3b": "Qwen/Qwen2.5-3B",
+    "mlc-preset/qwen2_0_5b": "Qwen/Qwen2-0.5B",
+    "mlc-preset/qwen2_1_5b": "Qwen/Qwen2-1.5B",
+    "mlc-preset/qwen2_7b": "Qwen/Qwen2-7B",
+    "mlc-preset/qwen2moe": "Qwen/Qwen1.5-MoE-A2.7B",
+    "mlc-preset/qwen3_0.6b": "Qwen/Qwen3-0.6B",
+    "mlc-preset/qwen3_1.7b": "Qwen/Qwen3-1.7B",
+    "mlc-preset/redpajama_3b_v1": "togethercomputer/RedPajama-INCITE-Chat-3B-v1",
+    "mlc-preset/rwkv5_3b": "RWKV/rwkv-5-world-3b",
+    "mlc-preset/smollm2_135m": "HuggingFaceTB/SmolLM2-135M-Instruct",
+    "mlc-preset/smollm2_360m": "HuggingFaceTB/SmolLM2-360M-Instruct",
+    "mlc-preset/smollm_135m": "HuggingFaceTB/SmolLM-135M-Instruct",
+    "mlc-preset/smollm_1_7b": "HuggingFaceTB/SmolLM-1.7B-Instruct",
+    "mlc-preset/smollm_360m": "HuggingFaceTB/SmolLM-360M-Instruct",
+    "mlc-preset/snowflake-arctic-embed-m": "Snowflake/snowflake-arctic-embed-m",
+    "mlc-preset/stablelm": "stabilityai/stablelm-3b-4e1t",
+    "mlc-preset/stablelm-2-zephyr-1_6b": "stabilityai/stablelm-2-zephyr-1_6b",
+    "mlc-preset/starcoder2": "bigcode/starcoder2-7b",
+    "mlc-preset/tinyllama_1b_chat_v0.4": "TinyLlama/TinyLlama-1.1B-Chat-v0.4",
+    "mlc-preset/tinyllama_1b_chat_v1.0": "TinyLlama/TinyLlama-1.1B-Chat-v1.0",
+    "maxtext/gemma-3-4b-it": "google/gemma-3-4b-it",
+    "maxtext/gemma-3-12b-it": "google/gemma-3-12b-it",
+    "maxtext/gemma-3-27b-it": "google/gemma-3-27b-it",
+    "maxtext/gemma-4-31B": "google/gemma-4-31B",
+    "maxtext/gemma-4-26B-A4B": "google/gemma-4-26B-A4B",
+    "maxtext/gemma-4-E2B": "google/gemma-4-E2B",
+    "maxtext/gemma-4-E4B": "google/gemma-4-E4B",
+    "maxtext/Olmo-3-7B": "allenai/Olmo-3-7B-Instruct",
+    "maxtext/DeepSeek-V2-Lite": "deepseek-ai/DeepSeek-V2-Lite",
+    "maxtext/Qwen3-14B": "Qwen/Qwen3-14B",
+    "maxtext/Qwen3-Next-80B-A3B": "Qwen/Qwen3-Next-80B-A3B-Instruct",
+    "maxtext/Qwen3-Omni-30B-A3B": "Qwen/Qwen3-Omni-30B-A3B-Instruct",
+}
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    """The rows of a tab-separated file."""
+    with path.open(encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(lines, delimiter="\t"))
+
+
+def shortened(value: Any) -> Any:
+    """A config with very long lists of module names as counted patterns."""
+    if isinstance(value, dict) and len(value) > LONG_LIST:
+        pairs = Counter((pattern(key), json.dumps(item)) for key, item in value.items())
+        rows = [[name, json.loads(item), count] for (name, item), count in sorted(pairs.items())]
+        return {"counted_patterns": rows}
+    if isinstance(value, dict):
+        return {key: shortened(item) for key, item in value.items()}
+    if isinstance(value, list) and len(value) > LONG_LIST and isinstance(value[0], str):
+        names = Counter(map(pattern, value))
+        return {"counted_patterns": [[name, count] for name, count in sorted(names.items())]}
+    return value
+
+
+def pattern(module: str) -> str:
+    """A module's name with its layer and expert numbers as stars."""
+    return re.sub(r"\.\d+(?=\.|$)", ".*", module)
+
+
+def quality(file: str, source: str) -> str:
+    """How good a copy it is: verbatim, transcribed by another project, or partial."""
+    if file.startswith(("mlc-preset--", "maxtext--")):
+        return "transcribed"
+    return "partial" if "partial" in source else "verbatim"
+
+
+def main(folder: str, target: str) -> None:
+    """Write every model and the index."""
+    source, out = Path(folder), Path(target)
+    out.mkdir(parents=True, exist_ok=True)
+    for old in out.glob("*.json"):
+        old.unlink()
+    models = []
+    for row in table(source / "provenance.tsv"):
+        if row["file"].startswith(LEFT_OUT) or not (source / row["file"]).exists():
+            continue
+        config = json.loads((source / row["file"]).read_text(encoding="utf-8"))
+        name = TRANSCRIBED.get(row["model_id"], row["model_id"])
+        (out / row["file"]).write_text(
+            json.dumps(shortened(config), ensure_ascii=False, separators=(",", ":")) + "\n",
+            encoding="utf-8",
+        )
+        models.append(
+            {
+                "id": name,
+                "file": row["file"],
+                "model_type": config.get("model_type") or row["model_type"],
+                "quality": quality(row["file"], row["source"]),
+                "source": row["source"],
+            }
+        )
+    written = {model["file"] for model in models}
+    aliases = [
+        {"name": row["model"], "file": row["file"], "basis": row["basis"]}
+        for row in table(source / "aliases.tsv")
+        if row["file"] in written and re.fullmatch(r"[\w./:\- ]{3,80}", row["model"])
+    ]
+    text = json.dumps({"models": models, "aliases": aliases}, ensure_ascii=False, indent=0)
+    (out / "index.json").write_text(text + "\n", encoding="utf-8")
+    print(f"{len(models)} models, {len(aliases)} aliases -> {out}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:3])

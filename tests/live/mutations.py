@@ -52,6 +52,17 @@ CHANGES: dict[str, Change] = {
     "linear_num_value_heads": pick(16, 32), "linear_num_key_heads": pick(8, 16),
     "linear_key_head_dim": pick(64, 128), "linear_value_head_dim": pick(64, 128),
     "linear_conv_kernel_dim": pick(3, 4), "full_attention_interval": pick(2, 3, 4),
+    "encoder_attention_heads": pick(4, 8), "decoder_attention_heads": pick(4, 8),
+    "num_encoder_attention_heads": pick(4, 8), "num_decoder_attention_heads": pick(4, 8),
+    "num_encoder_layers": pick(2, 3), "decoder_num_hidden_layers": pick(2, 4),
+    "encoder_num_hidden_layers": pick(2, 3), "d_kv": pick(32, 64), "num_heads": pick(4, 8),
+    "max_source_positions": pick(700, 1500), "max_target_positions": pick(300, 448),
+    "max_encoder_position_embeddings": pick(1024, 4096), "decoder_vocab_size": pick(None, 4000),
+    "share_encoder_decoder_embeddings": pick(False), "use_prompt": pick(True),
+    "use_task_id": pick(True),
+    "encoder_sparse_step": pick(0, 2, 3), "decoder_sparse_step": pick(1, 2, 3),
+    "num_sparse_encoder_layers": pick(0, 1, 2), "num_sparse_decoder_layers": pick(1, 2, 3),
+    "embedding_size": pick(64, 128), "input_embedding_size": pick(64, 128),
     "image_size": pick(224, 336), "patch_size": pick(14, 16),
 }  # fmt: skip
 

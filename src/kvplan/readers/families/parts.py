@@ -47,7 +47,7 @@ def attention(
 
     ``bias`` is on query, key and value; ``out_bias`` on the output (default: the same).
     ``qk_norm`` is ``head`` (a scale of one head's width for queries and one for keys, shared by
-    heads) or ``all`` (scales as wide as all heads together).
+    heads), ``head_layer`` (the same with shifts) or ``all`` (scales as wide as all heads together).
     """
     value_dim = key_dim if value_dim is None else value_dim
     out_bias = bias if out_bias is None else out_bias
@@ -63,6 +63,8 @@ def attention(
         parts += (Weight(w.BIAS, out or hidden),)
     if qk_norm == "head":
         parts += (Weight(w.NORM, key_dim, 1, 2),)
+    elif qk_norm == "head_layer":
+        parts += (Weight(w.NORM, key_dim, 1, 4),)
     elif qk_norm == "all":
         parts += (Weight(w.NORM, (query_heads + kv_heads) * key_dim),)
     return parts
@@ -119,26 +121,48 @@ def latent_attention(
     """Latent attention: keys and values through a rank, queries through one or direct."""
     key_dim = nope_dim + rope_dim
     if query_rank:
-        query: Weights = (
-            Weight(w.LATENT, query_rank, hidden),
-            Weight(w.NORM, query_rank),
-            Weight(w.QUERY, heads * key_dim, query_rank),
-        )
-        if bias:
-            query += (Weight(w.BIAS, query_rank),)
+        query = latent_query(hidden, query_rank, heads * key_dim, bias=bias)
     else:
-        query = (Weight(w.QUERY, heads * key_dim, hidden),)
-    parts = (
+        query = linear(w.QUERY, hidden, heads * key_dim)
+    return (
         *query,
-        Weight(w.LATENT, kv_rank + rope_dim, hidden),
-        Weight(w.NORM, kv_rank),
-        Weight(w.KEY, heads * nope_dim, kv_rank),
-        Weight(w.VALUE, heads * value_dim, kv_rank),
-        Weight(w.OUTPUT, hidden, heads * value_dim),
+        *latent_down(hidden, kv_rank, rope_dim, bias=bias),
+        *latent_up(heads, kv_rank, nope_dim, value_dim),
+        *linear(w.OUTPUT, heads * value_dim, hidden, bias),
     )
-    if bias:
-        parts += (Weight(w.BIAS, kv_rank + rope_dim), Weight(w.BIAS, hidden))
-    return parts
+
+
+def latent_query(
+    hidden: int, rank: int, rows: int, *, bias: bool = False, reads: int | None = None
+) -> Weights:
+    """Queries through a rank: down, a norm, up; ``reads`` is the width the last one reads."""
+    return (
+        *linear(w.LATENT, hidden, rank, bias),
+        Weight(w.NORM, rank),
+        Weight(w.QUERY, rows, reads or rank),
+    )
+
+
+def latent_down(hidden: int, rank: int, rope_dim: int, *, bias: bool = False) -> Weights:
+    """What a latent attention caches is the output of this: down to the rank, and its norm."""
+    return (*linear(w.LATENT, hidden, rank + rope_dim, bias), Weight(w.NORM, rank))
+
+
+def latent_up(heads: int, rank: int, nope_dim: int, value_dim: int) -> Weights:
+    """Keys and values of every head out of the rank."""
+    return (Weight(w.KEY, heads * nope_dim, rank), Weight(w.VALUE, heads * value_dim, rank))
+
+
+def hyper_connection(hidden: int, streams: int, mixes: int, scales: int) -> Weights:
+    """The mixing of ``streams`` residual streams: a projection to ``mixes``, a base, scales.
+
+    transformers 5.24.0, models/deepseek_v4/modeling_deepseek_v4.py, DeepseekV4HyperConnection.
+    """
+    return (
+        Weight(w.SCALAR, mixes, streams * hidden),
+        Weight(w.SCALAR, mixes),
+        Weight(w.SCALAR, scales),
+    )
 
 
 def convolution(

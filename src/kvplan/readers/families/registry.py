@@ -74,9 +74,23 @@ FAMILIES: dict[str, str] = {
     # windows.py
     "gemma2": "windows:Gemma2",
     "gemma3_text": "windows:Gemma3",
+    # indexed.py
+    "axk2": "indexed:AXK2",
+    "deepseek_v32": "indexed:DeepseekV32",
+    "glm_moe_dsa": "indexed:GlmMoeDsa",
+    "hy_v4": "indexed:HYV4",
+    "hy_v4_vl_text": "indexed:HYV4",
     # latent.py
+    "axk1": "latent:AXK1",
+    "deepseek_v2": "latent:DeepseekV2",
     "deepseek_v3": "latent:DeepseekV3",
+    "glm4_moe_lite": "latent:Glm4MoeLite",
     "kimi_k2": "latent:DeepseekV3",
+    "longcat_flash": "latent:LongcatFlash",
+    "minicpm3": "latent:MiniCPM3",
+    "mistral4": "latent:DeepseekV3",
+    "sarvam_mla": "latent:DeepseekV3",
+    "youtu": "latent:Latent",
     # vision.py
     "gemma3": "vision:Gemma3Vision",
     # vision_llama.py

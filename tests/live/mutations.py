@@ -45,6 +45,10 @@ CHANGES: dict[str, Change] = {
     "index_head_dim": pick(64, 96), "index_n_heads": pick(4, 8),
     "n_routed_experts": pick(8, 16), "num_experts": pick(8, 16), "num_local_experts": pick(4, 8),
     "num_experts_per_tok": pick(1, 2), "n_shared_experts": pick(0, 1, 2),
+    "expert_ffn_hidden_size": nearby(64), "ffn_hidden_size": nearby(64),
+    "shared_experts_intermediate_size": nearby(64), "zero_expert_num": pick(0, 8),
+    "moe_topk": pick(1, 2), "gated_norm_rank": pick(8, 24), "hc_mult": pick(2, 3),
+    "o_groups": pick(2, 4), "o_lora_rank": pick(64, 128),
     "first_k_dense_replace": pick(0, 1, 2), "num_kv_shared_layers": pick(0, 1, 2),
     "max_position_embeddings": pick(1024, 2048, 4096), "n_positions": pick(512, 2048),
     "state_size": pick(8, 32), "conv_kernel": pick(3, 4), "expand": pick(2),
@@ -64,6 +68,16 @@ CHANGES: dict[str, Change] = {
     "num_sparse_encoder_layers": pick(0, 1, 2), "num_sparse_decoder_layers": pick(1, 2, 3),
     "embedding_size": pick(64, 128), "input_embedding_size": pick(64, 128),
     "image_size": pick(224, 336), "patch_size": pick(14, 16),
+    "use_sliding_window": pick(True), "no_rope_layer_interval": pick(2, 3), "is_moe": pick(True),
+    "use_parallel_residual": pick(True, False), "H_cycles": pick(1, 3), "L_cycles": pick(1, 2),
+    "multi_query": pick(True, False), "new_decoder_architecture": pick(True),
+    "parallel_attn": pick(True, False), "num_ln_in_parallel_attn": pick(1, 2),
+    "num_kv_heads": pick(1, 2, 4), "ffn_hidden_size": nearby(64), "n_inner": pick(512, 700),
+    "word_embed_proj_dim": pick(256, 512), "dff": nearby(64), "dim_ff": nearby(64),
+    "n_heads": pick(4, 8), "n_layers": pick(2, 3), "attention_heads": pick(4, 8),
+    "output_vocab_size": pick(1000), "n_langs": pick(1, 3), "d_inner": nearby(64),
+    "prompt_length": pick(8, 16), "prompt_types": pick(4, 8), "segment_types": pick(8, 16),
+    "mem_len": pick(None, 5, 100), "intermediate_multiple_size": pick(2, 3),
 }  # fmt: skip
 
 

@@ -98,7 +98,8 @@ class Decoder(Family):
     ``norm`` is the kind of the block norms and the final one; ``norms`` their number in a block.
     ``attention_bias`` and ``mlp_bias`` name the config key that decides (or are True or False).
     ``output_bias`` is that of the attention's output projection, None for the same as above;
-    ``head_bias`` that of the head.
+    ``head_bias`` that of the head. ``grouped_heads`` and ``named_head_dim`` are off where a class
+    does not read a number of KV heads or a ``head_dim``; ``context_key`` names the longest context.
     """
 
     norm: str = "rms"
@@ -111,6 +112,9 @@ class Decoder(Family):
     final_norm: bool = True
     head_bias: str | bool = False
     tied_default: bool = False
+    grouped_heads: bool = True
+    named_head_dim: bool = True
+    context_key: str = "max_position_embeddings"
 
     def describe(self, c: Config, options: Options = NO_OPTIONS) -> Description:
         """Blocks, then embeddings, blocks' tensors, final norm and head."""
@@ -231,13 +235,14 @@ class Decoder(Family):
 
     def max_context(self, c: Config) -> int | None:
         """The longest context the config declares."""
-        return c.whole("max_position_embeddings") if c.has("max_position_embeddings") else None
+        return c.whole(self.context_key) if c.has(self.context_key) else None
 
     def heads(self, c: Config) -> Heads:
         """Query heads, KV heads (all of them where absent) and the width of one."""
         query = c.whole("num_attention_heads")
-        kv = c.whole("num_key_value_heads", query)
-        dim = c.whole("head_dim", max(1, self.hidden(c) // query))
+        kv = c.whole("num_key_value_heads", query) if self.grouped_heads else query
+        divided = max(1, self.hidden(c) // query)
+        dim = c.whole("head_dim", divided) if self.named_head_dim else divided
         return Heads(query, kv, dim, dim)
 
     def tied(self, c: Config) -> bool:

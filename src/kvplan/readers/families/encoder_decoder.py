@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from kvplan.core import weights as w
 from kvplan.core.errors import BadFile
-from kvplan.core.layers import CrossAttention
+from kvplan.core.layers import CrossAttention, Layer
 from kvplan.core.model import Block
 from kvplan.core.stack import Stack
 from kvplan.readers.config import Config
@@ -123,16 +123,17 @@ def caches(
     ``over_source`` are the heads of the cross-attention where they differ from ``heads``.
     """
     own = attention_cache(heads, window)
-    if source is None:
-        return (own,)
-    shape = over_source or heads
-    cross = CrossAttention(
-        kv_heads=shape.kv,
-        key_dim=shape.key_dim,
-        value_dim=shape.value_dim,
+    return (own,) if source is None else (own, cross_cache(over_source or heads, source))
+
+
+def cross_cache(heads: Heads, source: int) -> Layer:
+    """Keys and values over ``source`` tokens of the encoder."""
+    return CrossAttention(
+        kv_heads=heads.kv,
+        key_dim=heads.key_dim,
+        value_dim=heads.value_dim,
         encoder_tokens=source,
     )
-    return (own, cross)
 
 
 def equal_heads(c: Config, width: int, key: str) -> Heads:

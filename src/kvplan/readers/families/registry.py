@@ -11,6 +11,23 @@ from importlib import import_module
 from typing import Any
 
 FAMILIES: dict[str, str] = {
+    # bert.py
+    "bert": "bert:Bert",
+    "bert-generation": "bert:BertGeneration",
+    "big_bird": "bert:BigBird",
+    "camembert": "bert:Bert",
+    "data2vec-text": "bert:Bert",
+    "electra": "bert:Electra",
+    "ernie": "bert:Ernie",
+    "megatron-bert": "bert:MegatronBert",
+    "rembert": "bert:RemBert",
+    "roberta": "bert:Bert",
+    "roberta-prelayernorm": "bert:PreNorm",
+    "roc_bert": "bert:RocBert",
+    "roformer": "bert:RoFormer",
+    "xlm-roberta": "bert:Bert",
+    "xlm-roberta-xl": "bert:MegatronBert",
+    "xmod": "bert:Xmod",
     # t5.py
     "longt5": "t5:LongT5",
     "mt5": "t5:T5",
@@ -70,10 +87,17 @@ FAMILIES: dict[str, str] = {
     "smollm3": "full:SmolLm3",
     "stablelm": "full:StableLm",
     "starcoder2": "full:Starcoder2",
-    "qwen3": "full:Qwen3",
     # windows.py
-    "gemma2": "windows:Gemma2",
-    "gemma3_text": "windows:Gemma3",
+    "cohere2": "windows:Cohere2",
+    "cohere_compass_text": "windows:CohereCompassText",
+    "exaone4": "windows:Exaone4",
+    "granite_swa": "windows:GraniteSwa",
+    "ministral": "windows:Mistral",
+    "ministral3": "windows:Mistral",
+    "mistral": "windows:Mistral",
+    "modernbert-decoder": "windows:ModernBertDecoder",
+    "muse_glimmer_text": "windows:MuseGlimmerText",
+    "olmo3": "windows:Olmo3",
     # indexed.py
     "axk2": "indexed:AXK2",
     "deepseek_v32": "indexed:DeepseekV32",
@@ -92,7 +116,27 @@ FAMILIES: dict[str, str] = {
     "sarvam_mla": "latent:DeepseekV3",
     "youtu": "latent:Latent",
     # vision.py
+    "aya_vision": "vision:AyaVision",
+    "cohere2_vision": "vision:Cohere2Vision",
+    "cosmos3_edge": "vision:Cosmos3Edge",
+    "cosmos3_omni": "vision:Cosmos3Omni",
+    "deepseek_vl": "vision:DeepseekVL",
+    "deepseek_vl_hybrid": "vision:DeepseekVLHybrid",
+    "exaone4_5": "vision:Exaone45",
+    "fast_vlm": "vision:FastVlm",
     "gemma3": "vision:Gemma3Vision",
+    "got_ocr2": "vision:GotOcr2",
+    "hyperclovax_vision_v2": "vision:HyperClovaXVision",
+    "internvl": "vision:InternVL",
+    "kimi_k25": "vision:KimiK25",
+    "lfm2_vl": "vision:Lfm2VL",
+    "lighton_ocr": "vision:LightOnOcr",
+    "shieldgemma2": "vision:ShieldGemma2",
+    # vision_idefics.py
+    "idefics": "vision_idefics:Idefics",
+    "idefics2": "vision_idefics:Idefics2",
+    "idefics3": "vision_idefics:Idefics3",
+    "smolvlm": "vision_idefics:Idefics3",
     # vision_llama.py
     "llama4": "vision_llama:Llama4",
     "mllama": "vision_llama:Mllama",
@@ -124,6 +168,43 @@ FAMILIES: dict[str, str] = {
     "falcon_h1": "mamba2:FalconH1",
     "granitemoehybrid": "mamba2:GraniteMoeHybrid",
     "mamba2": "mamba2:Mamba2",
+    # gemma.py
+    "gemma2": "gemma:Gemma2",
+    "gemma3_text": "gemma:Gemma3",
+    "gemma3n_text": "gemma:Gemma3n",
+    "gemma4_assistant": "gemma:Gemma4Assistant",
+    "gemma4_text": "gemma:Gemma4",
+    "gemma4_unified_assistant": "gemma:Gemma4UnifiedAssistant",
+    "gemma4_unified_text": "gemma:Gemma4",
+    "vaultgemma": "gemma:VaultGemma",
+    # qwen.py
+    "qwen2": "qwen:Qwen2",
+    "qwen2_5_omni_text": "qwen:Qwen2",
+    "qwen2_5_vl_text": "qwen:Qwen2",
+    "qwen2_moe": "qwen:Qwen2Moe",
+    "qwen2_vl_text": "qwen:Qwen2",
+    "qwen3": "qwen:Qwen3",
+    "qwen3_moe": "qwen:Qwen3Moe",
+    "qwen3_omni_moe_text": "qwen:Qwen3Moe",
+    "qwen3_vl_moe_text": "qwen:Qwen3VlMoeText",
+    "qwen3_vl_text": "qwen:Qwen3VlText",
+    # mixtures.py
+    "aria_text": "mixtures:AriaText",
+    "dbrx": "mixtures:Dbrx",
+    "ernie4_5_moe": "mixtures:Ernie45Moe",
+    "ernie4_5_vl_moe_text": "mixtures:Ernie45VlMoeText",
+    "flex_olmo": "mixtures:Olmoe",
+    "glm4_moe": "mixtures:Glm4Moe",
+    "glm4v_moe_text": "mixtures:Glm4vMoeText",
+    "hunyuan_v1_moe": "mixtures:HunYuanMoe",
+    "hy_v3": "mixtures:HyV3",
+    "jetmoe": "mixtures:JetMoe",
+    "minimax_m2": "mixtures:MiniMaxM2",
+    "mixtral": "mixtures:Mixtral",
+    "olmoe": "mixtures:Olmoe",
+    "phimoe": "mixtures:Phimoe",
+    "sarvam_moe": "mixtures:Glm4Moe",
+    "solar_open": "mixtures:SolarOpen",
 }
 
 TOWERS: dict[str, str] = {
@@ -144,8 +225,20 @@ TOWERS: dict[str, str] = {
     "qwen3_vl_moe_vision": "qwen_vision:qwen3",
     "qwen3_vl_vision": "qwen_vision:qwen3",
     "qwen4_exp_vision": "qwen_vision:qwen3_5",
+    # internvl.py
+    "internvl_vision": "internvl:internvl",
+    # kimi.py
+    "kimi_k25_vision": "kimi:moonvit",
+    # sam.py
+    "got_ocr2_vision": "sam:sam",
+    "sam_vision_model": "sam:sam",
     # vit.py
+    "cosmos3_edge_vision": "vit:flat_siglip",
+    "idefics2_vision": "vit:plain",
+    "idefics3_vision": "vit:plain",
+    "siglip2_vision_model": "vit:siglip2",
     "siglip_vision_model": "vit:siglip",
+    "smolvlm_vision": "vit:plain",
 }
 
 

@@ -104,6 +104,10 @@ class Config:
                 return self.whole(key, least=least)
         return self.whole(keys[0], default, least)
 
+    def whole_or_auto(self, key: str, derived: int) -> int:
+        """A whole number, or ``derived`` where it is absent or ``"auto"``."""
+        return derived if self.value(key) == "auto" else self.whole(key, derived)
+
     def layers(self, key: str = "num_hidden_layers", default: int | _Unset = UNSET) -> int:
         """A number of layers: bounded, since lists are made of that length."""
         count = self.whole(key, default, least=0)
@@ -190,6 +194,22 @@ class Config:
     def with_values(self, **values: Any) -> Config:
         """The same section with some values replaced (a family's older spelling)."""
         return Config({**self.raw, **values}, self.model_type, self.path, self.given)
+
+    def at_layer(self, place: int) -> Config:
+        """The section as one layer sees it: with what ``per_layer_config`` says of that layer.
+
+        Its keys are places as texts, padded with zeros (transformers 5.24.0,
+        integrations/heterogeneity/configuration_utils.py).
+        """
+        overrides = self.value("per_layer_config")
+        if not isinstance(overrides, Mapping):
+            raise self._bad("per_layer_config", overrides, "an object")
+        for key, values in overrides.items():
+            if key.isdecimal() and int(key[:8]) == place:
+                if not isinstance(values, Mapping):
+                    raise self._bad(f"per_layer_config.{key[:8]}", values, "an object")
+                return self.with_values(**values)
+        return self
 
     def origin(self, key: str) -> str:
         """Where the value of a key is from, for a person."""

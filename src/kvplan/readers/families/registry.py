@@ -115,6 +115,10 @@ FAMILIES: dict[str, str] = {
     "mistral4": "latent:DeepseekV3",
     "sarvam_mla": "latent:DeepseekV3",
     "youtu": "latent:Latent",
+    # latent_sharing.py
+    "mistral_large4_text": "latent_sharing:MistralLarge4",
+    # latent_windows.py
+    "dots3_note_text": "latent_windows:Dots3Note",
     # vision.py
     "aya_vision": "vision:AyaVision",
     "cohere2_vision": "vision:Cohere2Vision",

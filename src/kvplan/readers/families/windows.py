@@ -1,60 +1,151 @@
-"""Attention of which some or all layers look back over a window: Gemma 2 and 3, Mistral, ….
+"""Dense decoders of which some or all layers look back over a window: Mistral, Cohere 2, OLMo 3, ….
 
-A family derives the kind of each layer where the file has no ``layer_types``.
+The window and the file's ``layer_types`` are the base decoder's; a class here says which layers
+are full where the file has no list (``__post_init__`` in models/<type>/configuration_<type>.py of
+transformers 5.24.0).
 """
 
 from __future__ import annotations
 
-from kvplan.core.stack import Stack
+from kvplan.core import weights as w
 from kvplan.readers.config import Config
-from kvplan.readers.families.base import Decoder, Mixer, layer_kinds
+from kvplan.readers.families import parts
+from kvplan.readers.families.base import FULL, SLIDING, Decoder, Heads, Weights
 
-SLIDING, FULL = "sliding_attention", "full_attention"
 
+class Periodic(Decoder):
+    """Every ``period``-th layer is full; ``period_key`` is the key that may say otherwise."""
 
-class Windowed(Decoder):
-    """A decoder whose layers are named full or sliding; ``derive`` names them where absent."""
-
-    def mixers(self, c: Config) -> Stack[Mixer]:
-        """One mixer a kind."""
-        count = self.depth(c)
-        kinds = layer_kinds(c, count, self.derive(c, count))
-        found = {FULL: self.attention(c), SLIDING: self.attention(c, self.window(c))}
-        return Stack.named(kinds, found)
-
-    def window(self, c: Config) -> int | None:
-        """The window in tokens; None where the config switches it off."""
-        return c.whole("sliding_window") if c.has("sliding_window") else None
+    period: int
+    period_key: str = ""
 
     def derive(self, c: Config, count: int) -> list[str]:
-        """The kinds of ``count`` layers as the config class derives them."""
-        raise NotImplementedError
+        """Windows between the full layers, and after the last of them."""
+        period = c.whole(self.period_key, self.period) if self.period_key else self.period
+        return [SLIDING if (place + 1) % period else FULL for place in range(count)]
 
 
-class Gemma2(Windowed):
-    """Windows on every other layer, four norms a block."""
+class Mistral(Decoder):
+    """A window in every layer, where there is one."""
 
-    norms = 4
+    attention_bias = False
+    mlp_bias = False
+
+
+class Cohere2(Periodic):
+    """Attention and network side by side behind one norm; the width of a head is derived."""
+
+    norms = 1
+    period = 4
+    period_key = "sliding_window_pattern"
+    mlp_bias = False
+    tied_default = True
+
+    def heads(self, c: Config) -> Heads:
+        """models/cohere2/configuration_cohere2.py: a head_dim in the file is overwritten."""
+        query = c.whole("num_attention_heads")
+        dim = max(1, self.hidden(c) // query)
+        return Heads(query, c.whole("num_key_value_heads", query), dim, dim)
+
+
+class CohereCompassText(Cohere2):
+    """Full layers where the file names none."""
 
     def derive(self, c: Config, count: int) -> list[str]:
-        """Sliding first (transformers 5.24.0, models/gemma2/configuration_gemma2.py)."""
-        return [SLIDING if (place + 1) % 2 else FULL for place in range(count)]
+        """models/cohere_compass/configuration_cohere_compass.py, __post_init__."""
+        return [FULL] * count
 
 
-class Gemma3(Windowed):
-    """Five windows, then a full layer; norms of queries and keys."""
+class Exaone4(Periodic):
+    """Norms behind attention and network; without a window every layer is full."""
 
-    norms = 4
+    attention_bias = False
+    mlp_bias = False
     qk_norm = "head"
+    period = 4
+    period_key = "sliding_window_pattern"
 
     def derive(self, c: Config, count: int) -> list[str]:
-        """Every sixth layer is full (models/gemma3/configuration_gemma3.py)."""
-        pattern = c.whole("sliding_window_pattern", 6)
-        return [SLIDING if (place + 1) % pattern else FULL for place in range(count)]
+        """models/exaone4/configuration_exaone4.py: no window means a pattern of 0.
+
+        With that pattern and no layer_types the class itself fails; such a model has no windows.
+        """
+        return [FULL] * count if self.window(c) is None else super().derive(c, count)
+
+
+class Olmo3(Periodic):
+    """Norms behind attention and network, and over all heads of queries and keys."""
+
+    mlp_bias = False
+    qk_norm = "all"
+    period = 4
+
+
+class GraniteSwa(Decoder):
+    """A sink a head; the first of four layers is full."""
+
+    mlp_bias = "mlp_bias"
+
+    def derive(self, c: Config, count: int) -> list[str]:
+        """models/granite_swa/configuration_granite_swa.py, __post_init__."""
+        return [SLIDING if place % 4 else FULL for place in range(count)]
+
+    def attention_weights(self, c: Config, heads: Heads) -> Weights:
+        """Projections and sinks."""
+        return super().attention_weights(c, heads) + parts.scalar(heads.query)
+
+
+class ModernBertDecoder(Decoder):
+    """Layer norms that may lack a shift, the first block without one; a head of two layers."""
+
+    mlp_bias = "mlp_bias"
+    head_bias = "decoder_bias"
+
+    def derive(self, c: Config, count: int) -> list[str]:
+        """The first of every ``global_attn_every_n_layers`` is full."""
+        step = c.whole("global_attn_every_n_layers", 3)
+        return [SLIDING if place % step else FULL for place in range(count)]
 
     def window(self, c: Config) -> int | None:
-        """Halved and one more where attention is bidirectional (same file, __post_init__)."""
-        window = super().window(c)
-        if window is not None and c.flag("use_bidirectional_attention"):
-            return window // 2 + 1
-        return window
+        """Half of ``local_attention``, which counts both sides."""
+        local = c.whole("local_attention", 0, least=0)
+        return local // 2 if local > 1 else None
+
+    def heads(self, c: Config) -> Heads:
+        """A KV head for each query head."""
+        query = c.whole("num_attention_heads")
+        dim = max(1, self.hidden(c) // query)
+        return Heads(query, query, dim, dim)
+
+    def scales(self, c: Config, count: int) -> Weights:
+        """Norms of the model's width, with a shift where ``norm_bias`` says so."""
+        return parts.norm(self.hidden(c), "layer" if c.flag("norm_bias") else "rms", count)
+
+    def block_norms(self, c: Config) -> Weights:
+        """None here: the first block has one fewer, so ``ending`` counts them all."""
+        return ()
+
+    def ending(self, c: Config) -> Weights:
+        """All norms (embedding, two a block but the first, final, head) and the head's layers.
+
+        models/modernbert_decoder/modeling_modernbert_decoder.py, ModernBertDecoderPredictionHead.
+        """
+        hidden = self.hidden(c)
+        dense = parts.linear(w.HEAD, hidden, hidden, c.flag("classifier_bias"))
+        return self.scales(c, 2 * self.depth(c) + 2) + dense + self.head(c)
+
+
+class MuseGlimmerText(Decoder):
+    """Every fourth layer, counted from the last, is full; gated attention, four norms."""
+
+    norms = 4
+    mlp_bias = False
+
+    def derive(self, c: Config, count: int) -> list[str]:
+        """models/muse_glimmer/configuration_muse_glimmer.py, __post_init__."""
+        return [SLIDING if (count - 1 - place) % 4 else FULL for place in range(count)]
+
+    def attention_weights(self, c: Config, heads: Heads) -> Weights:
+        """Projections and a gate as wide as the queries; norms of queries and keys have no scale."""
+        gate = parts.linear(w.QUERY, self.hidden(c), heads.query * heads.key_dim)
+        return super().attention_weights(c, heads) + gate

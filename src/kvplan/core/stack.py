@@ -8,11 +8,12 @@ the order is still there for what depends on it (pipeline stages, an engine's gr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+Name = TypeVar("Name", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class Stack(Generic[T]):
         return cls((item,), (0,) * count)
 
     @classmethod
-    def named(cls, names: Sequence[str], items: Mapping[str, T]) -> Stack[T]:
+    def named(cls, names: Sequence[Name], items: Mapping[Name, T]) -> Stack[T]:
         """One item a name; a KeyError names the one that is not in ``items``."""
         distinct = tuple(dict.fromkeys(names))
         index = {name: place for place, name in enumerate(distinct)}

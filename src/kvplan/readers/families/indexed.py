@@ -26,7 +26,7 @@ class DeepseekV32(Glm4MoeLite):
     ``n_routed_experts``.
     """
 
-    expert_keys = ("num_experts", "n_routed_experts")
+    expert_keys: tuple[str, ...] = ("num_experts", "n_routed_experts")
 
     def mixers(self, c: Config) -> Stack[Mixer]:
         """Layers with an indexer of their own and layers that reuse an earlier one's choice."""

@@ -5,7 +5,7 @@ Files named here are transformers 5.24.0's, below ``models/``.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 from kvplan.core import weights as w
 from kvplan.core.latent_windows import SlidingLatentAttention
@@ -17,6 +17,16 @@ from kvplan.readers.families import parts
 from kvplan.readers.families.base import Decoder, Mixer, Weights, layer_kinds
 
 DENSE, SPARSE = "dense", "sparse"
+
+
+class Row(TypedDict):
+    """What every kind of latent cache is built of."""
+
+    rank: int
+    rope_dim: int
+    query_heads: int
+    head_key_dim: int
+    head_value_dim: int
 
 
 class Shape(NamedTuple):
@@ -33,7 +43,7 @@ class Shape(NamedTuple):
         self, window: int | None = None, index_dim: int = 0, index_bytes: int = 0
     ) -> LatentAttention:
         """What a layer of these widths keeps: over a window, or with an indexer's keys."""
-        row = {
+        row: Row = {
             "rank": self.rank,
             "rope_dim": self.rope,
             "query_heads": self.heads,
@@ -54,7 +64,7 @@ class Latent(Decoder):
     down-projections and the output, never on a direct query projection.
     """
 
-    mlp_bias = False
+    mlp_bias: str | bool = False
 
     def attention(self, c: Config, window: int | None = None) -> Mixer:
         """A latent row a token, over all tokens or a window of them."""

@@ -51,7 +51,7 @@ def attention(
     """
     value_dim = key_dim if value_dim is None else value_dim
     out_bias = bias if out_bias is None else out_bias
-    parts = (
+    parts: Weights = (
         Weight(w.QUERY, query_heads * key_dim, hidden),
         Weight(w.KEY, kv_heads * key_dim, hidden),
         Weight(w.VALUE, kv_heads * value_dim, hidden),
@@ -91,14 +91,18 @@ def experts(
     gated: bool = True,
     bias: bool = False,
     router_bias: bool = False,
+    routed_from: int = 0,
 ) -> Weights:
-    """``count`` experts of which a token passes ``drawn``, and the router over them."""
+    """``count`` experts of which a token passes ``drawn``, and the router over them.
+
+    ``routed_from`` is the width that the router reads, 0 for that of the experts.
+    """
     wide = 2 if gated else 1
     drawn = min(drawn, count)
-    parts = (
+    parts: Weights = (
         Weight(w.EXPERT_IN, inner, hidden, wide * count, wide * drawn),
         Weight(w.EXPERT_OUT, hidden, inner, count, drawn),
-        Weight(w.ROUTER, count, hidden),
+        Weight(w.ROUTER, count, routed_from or hidden),
     )
     if bias:
         parts += (Weight(w.BIAS, wide * inner + hidden, 1, count, drawn),)

@@ -52,6 +52,10 @@ FAMILIES: dict[str, str] = {
     "pegasus_x": "bart:PegasusX",
     "plbart": "bart:Bart",
     "prophetnet": "bart:ProphetNet",
+    # falcon.py
+    "RefinedWeb": "falcon:RefinedWeb",
+    "RefinedWebModel": "falcon:RefinedWebModel",
+    "falcon": "falcon:Falcon",
     # full.py
     "apertus": "full:Apertus",
     "apertus1p5_text": "full:Apertus15Text",
@@ -87,6 +91,23 @@ FAMILIES: dict[str, str] = {
     "smollm3": "full:SmolLm3",
     "stablelm": "full:StableLm",
     "starcoder2": "full:Starcoder2",
+    # gpt.py
+    "biogpt": "gpt:BioGpt",
+    "bloom": "gpt:Bloom",
+    "codegen": "gpt:GptJ",
+    "ctrl": "gpt:Ctrl",
+    "gpt-sw3": "gpt:Gpt2",
+    "gpt2": "gpt:Gpt2",
+    "gpt_bigcode": "gpt:GptBigCode",
+    "gpt_neo": "gpt:GptNeo",
+    "gpt_neox": "gpt:GptNeoX",
+    "gpt_neox_japanese": "gpt:GptNeoXJapanese",
+    "gptj": "gpt:GptJ",
+    "mpt": "gpt:Mpt",
+    "openai-gpt": "gpt:OpenAiGpt",
+    "opt": "gpt:Opt",
+    "xglm": "gpt:Xglm",
+    "xlm": "gpt:Xlm",
     # windows.py
     "cohere2": "windows:Cohere2",
     "cohere_compass_text": "windows:CohereCompassText",
@@ -209,6 +230,17 @@ FAMILIES: dict[str, str] = {
     "phimoe": "mixtures:Phimoe",
     "sarvam_moe": "mixtures:Glm4Moe",
     "solar_open": "mixtures:SolarOpen",
+    # rwkv.py
+    "rwkv": "rwkv:Rwkv",
+    "rwkv5": "rwkv:Rwkv5",
+    "rwkv6": "rwkv:Rwkv6",
+    # rglru.py
+    "recurrent_gemma": "rglru:RecurrentGemma",
+    # zamba.py
+    "zamba": "zamba:Zamba",
+    "zamba2": "zamba:Zamba2",
+    # nemotron_h.py
+    "nemotron_h": "nemotron_h:NemotronH",
 }
 
 TOWERS: dict[str, str] = {

@@ -123,7 +123,8 @@ class FullAttention(Layer):
     """Keys and values of every token: ``kv_heads × (key_dim + value_dim)`` elements a token.
 
     ``index_dim`` is the width of an indexer's key beside them (sparse attention over a full cache,
-    one shared key a token); ``index_bytes`` fixes its element size where the model does.
+    one shared key a token); ``index_bytes`` fixes its element size where the model does. ``copies``
+    is how often transformers keeps each head (Falcon's are broadcast first); an engine keeps one.
     """
 
     kv_heads: int
@@ -132,6 +133,7 @@ class FullAttention(Layer):
     query_heads: int
     index_dim: int = 0
     index_bytes: int = 0
+    copies: int = 1
 
     kind: ClassVar[str] = "full_attention"
 
@@ -141,10 +143,10 @@ class FullAttention(Layer):
 
     def stored(self, tokens: int, fmt: Format) -> Stored:
         """Keys and values of the kept tokens, and the indexer's keys of all."""
-        kept = self.kept_tokens(tokens)
-        total = fmt.keys(kept, self.kv_heads, self.key_dim)
+        kept, heads = self.kept_tokens(tokens), self.kv_heads * self.copies
+        total = fmt.keys(kept, heads, self.key_dim)
         if self.value_dim:
-            total += fmt.values(kept, self.kv_heads, self.value_dim)
+            total += fmt.values(kept, heads, self.value_dim)
         if self.index_dim:
             total += index_keys(kept, self.index_dim, self.index_bytes, fmt)
         return total
@@ -170,7 +172,7 @@ class FullAttention(Layer):
 
     def multi_head(self) -> Layer:
         """A key and a value for each query head."""
-        return replace(self, kv_heads=max(self.query_heads, self.kv_heads))
+        return replace(self, kv_heads=max(self.query_heads, self.kv_heads), copies=1)
 
     def on_rank(self, tp: int) -> Layer:
         """KV heads are split; with fewer heads than ranks each rank keeps one, replicated.
@@ -192,7 +194,9 @@ class FullAttention(Layer):
             else f"{self.kv_heads} KV heads × ({self.key_dim} + {self.value_dim})"
         )
         index = f" + indexer key {self.index_dim}" if self.index_dim else ""
-        return f"{widths}{index} elements in {fmt.name} = {mean_slope(self, fmt):,} B a token"
+        copies = f" × {self.copies} copies" if self.copies > 1 else ""
+        slope = mean_slope(self, fmt)
+        return f"{widths}{copies}{index} elements in {fmt.name} = {slope:,} B a token"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

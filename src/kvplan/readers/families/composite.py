@@ -16,7 +16,8 @@ class Composite(Family):
     ``text`` and ``towers`` are keys of the config; ``joint`` are the tensors between. Whether the
     head is tied is the enclosing config's to say, unless the text model brings its own head
     (``own_head``). ``text_classes`` are the classes of the type that are the text model alone.
-    ``inherits`` is for classes that lay the text section over their own values for it.
+    ``inherits`` is for classes that lay the text section over their own values for it;
+    ``older_types`` are names of nested types and those that a class reads them as.
     """
 
     text: str = "text_config"
@@ -25,6 +26,7 @@ class Composite(Family):
     text_classes: tuple[str, ...] = ()
     own_head: bool = False
     inherits: bool = False
+    older_types: tuple[tuple[str, str], ...] = ()
 
     def describe(self, c: Config, options: Options = NO_OPTIONS) -> Description:
         """The text model's description with the other tensors added."""
@@ -37,7 +39,7 @@ class Composite(Family):
         for key in self.towers:
             if not c.names_section(key):
                 continue
-            section = c.section(key)
+            section = self.part(c, key)
             tower = self.tower(c, section)
             if tower is None:
                 uncounted = self.unknown(section)
@@ -60,7 +62,17 @@ class Composite(Family):
 
     def text_part(self, c: Config) -> Config:
         """The text model's config as it stands."""
-        return c.section(self.text, self.text_type, inherits=self.inherits)
+        section = c.section(self.text, self.text_type, inherits=self.inherits)
+        return self.renamed(section)
+
+    def part(self, c: Config, key: str) -> Config:
+        """Another nested config."""
+        return self.renamed(c.section(key))
+
+    def renamed(self, section: Config) -> Config:
+        """A nested config under the name that its type has now."""
+        newer = dict(self.older_types).get(section.model_type)
+        return section if newer is None else Config(section.raw, newer, section.path)
 
     def tied(self, c: Config, text: Config) -> bool:
         """Whether the head is the text model's embedding."""

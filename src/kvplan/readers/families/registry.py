@@ -157,6 +157,13 @@ FAMILIES: dict[str, str] = {
     "lfm2_vl": "vision:Lfm2VL",
     "lighton_ocr": "vision:LightOnOcr",
     "shieldgemma2": "vision:ShieldGemma2",
+    # vision_blip.py
+    "blip": "vision_blip:Blip",
+    "blip-2": "vision_blip:Blip2",
+    "blip_text_model": "vision_blip:BlipText",
+    "git": "vision_blip:Git",
+    "instructblip": "vision_blip:InstructBlip",
+    "instructblipvideo": "vision_blip:InstructBlip",
     # vision_idefics.py
     "idefics": "vision_idefics:Idefics",
     "idefics2": "vision_idefics:Idefics2",
@@ -241,6 +248,8 @@ FAMILIES: dict[str, str] = {
     "zamba2": "zamba:Zamba2",
     # nemotron_h.py
     "nemotron_h": "nemotron_h:NemotronH",
+    # xlstm.py
+    "xlstm": "xlstm:XLstm",
 }
 
 TOWERS: dict[str, str] = {
@@ -261,6 +270,11 @@ TOWERS: dict[str, str] = {
     "qwen3_vl_moe_vision": "qwen_vision:qwen3",
     "qwen3_vl_vision": "qwen_vision:qwen3",
     "qwen4_exp_vision": "qwen_vision:qwen3_5",
+    # blip.py
+    "blip_2_vision_model": "blip:blip",
+    "blip_vision_model": "blip:blip",
+    "instructblip_vision_model": "blip:blip",
+    "instructblipvideo_vision_model": "blip:blip",
     # internvl.py
     "internvl_vision": "internvl:internvl",
     # kimi.py

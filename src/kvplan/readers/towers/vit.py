@@ -117,18 +117,3 @@ def pooling_head(c: Config) -> Weights:
         *parts.norm(width, "layer"),
         *parts.mlp(width, inner, gated=False, bias=True),
     )
-
-
-def clip(c: Config) -> Weights:
-    """CLIP's vision model: a class token, a norm before and one after the blocks.
-
-    models/clip/modeling_clip.py; GIT, IDEFICS and Kosmos-2 copy it.
-    """
-    width = c.whole("hidden_size")
-    return (
-        *parts.scalar(width),
-        *patches(c, width, bias=False),
-        *parts.embedding(patch_count(c) + 1, width),
-        *parts.norm(width, "layer"),
-        *encoder(c),
-    )

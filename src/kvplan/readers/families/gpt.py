@@ -21,8 +21,8 @@ class Gpt(Decoder):
 
     norm = "layer"
     gated = False
-    attention_bias = True
-    mlp_bias = True
+    attention_bias: str | bool = True
+    mlp_bias: str | bool = True
     grouped_heads = False
     named_head_dim = False
     positions: bool = False

@@ -52,6 +52,10 @@ FAMILIES: dict[str, str] = {
     "pegasus_x": "bart:PegasusX",
     "plbart": "bart:Bart",
     "prophetnet": "bart:ProphetNet",
+    # early.py
+    "cpmant": "early:CpmAnt",
+    "reformer": "early:Reformer",
+    "xlnet": "early:XlNet",
     # falcon.py
     "RefinedWeb": "falcon:RefinedWeb",
     "RefinedWebModel": "falcon:RefinedWebModel",
@@ -119,6 +123,9 @@ FAMILIES: dict[str, str] = {
     "modernbert-decoder": "windows:ModernBertDecoder",
     "muse_glimmer_text": "windows:MuseGlimmerText",
     "olmo3": "windows:Olmo3",
+    # compressed.py
+    "deepseek_ref": "compressed:DeepseekReference",
+    "deepseek_v4": "compressed:DeepseekV4",
     # indexed.py
     "axk2": "indexed:AXK2",
     "deepseek_v32": "indexed:DeepseekV32",

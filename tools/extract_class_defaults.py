@@ -45,10 +45,19 @@ def config_classes() -> dict[str, Any]:
             continue
         found[model_type] = cls
         for spec in (getattr(cls, "sub_configs_defaults", None) or {}).values():
-            nested = spec.config_class
-            if spec.model_type and getattr(nested, "__name__", "") != "AutoConfig":
-                pending.append((spec.model_type, nested))
+            if not is_open(spec):
+                pending.append((section_type(spec), spec.config_class))
     return found
+
+
+def is_open(spec: Any) -> bool:
+    """Whether the file's own ``model_type`` decides the class of a section."""
+    return getattr(spec.config_class, "__name__", "") == "AutoConfig"
+
+
+def section_type(spec: Any) -> str:
+    """The type of a section; the name of its class where that has no type."""
+    return spec.model_type or spec.config_class.__name__
 
 
 def plain(value: Any) -> bool:
@@ -78,11 +87,11 @@ def describe(cls: Any) -> dict[str, Any]:
         row["names"] = names
     sections = {}
     for key, spec in (getattr(cls, "sub_configs_defaults", None) or {}).items():
-        section: dict[str, Any] = {"type": spec.model_type}
+        section: dict[str, Any] = {"type": section_type(spec)}
         if spec.init_kwargs and plain(spec.init_kwargs):
             section["values"] = spec.init_kwargs
-        if getattr(spec.config_class, "__name__", "") == "AutoConfig":
-            section["open"] = True  # the file's own model_type decides
+        if is_open(spec):
+            section["open"] = True
         if spec.optional:
             section["optional"] = True
         sections[key] = section

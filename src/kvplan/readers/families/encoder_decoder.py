@@ -39,7 +39,7 @@ class EncoderDecoder(Family):
 
     def describe(self, c: Config, options: Options = NO_OPTIONS) -> Description:
         """Tables, decoder, encoder and head of the class that the config names."""
-        alone = decoder_alone(c)
+        alone = self.alone(c)
         source = options.encoder_tokens
         if source is None and not alone:
             source = self.source_tokens(c)
@@ -52,6 +52,10 @@ class EncoderDecoder(Family):
             hidden_size=self.hidden(c),
             encoder_tokens=source,
         )
+
+    def alone(self, c: Config) -> bool:
+        """Whether the class that the config names has no encoder."""
+        return decoder_alone(c)
 
     def blocks(self, c: Config, source: int | None) -> Stack[Block]:
         """What every decoder block keeps: the same in each unless a family says otherwise."""

@@ -11,6 +11,16 @@ from importlib import import_module
 from typing import Any
 
 FAMILIES: dict[str, str] = {
+    # asr.py
+    "canary": "asr:Canary",
+    "cohere_asr": "asr:CohereAsr",
+    "dia": "asr:Dia",
+    "moonshine": "asr:Moonshine",
+    "moonshine_streaming": "asr:MoonshineStreaming",
+    # speech.py
+    "speech_to_text": "speech:Speech2Text",
+    "speecht5": "speech:SpeechT5",
+    "whisper": "speech:Whisper",
     # bert.py
     "bert": "bert:Bert",
     "bert-generation": "bert:BertGeneration",
@@ -52,6 +62,8 @@ FAMILIES: dict[str, str] = {
     "pegasus_x": "bart:PegasusX",
     "plbart": "bart:Bart",
     "prophetnet": "bart:ProphetNet",
+    "seamless_m4t": "bart:M2M100",
+    "seamless_m4t_v2": "bart:M2M100",
     # early.py
     "cpmant": "early:CpmAnt",
     "reformer": "early:Reformer",
@@ -176,6 +188,23 @@ FAMILIES: dict[str, str] = {
     "idefics2": "vision_idefics:Idefics2",
     "idefics3": "vision_idefics:Idefics3",
     "smolvlm": "vision_idefics:Idefics3",
+    # audio.py
+    "audioflamingo3": "audio:AudioFlamingo",
+    "fun_asr_nano": "audio:FunAsr",
+    "glmasr": "audio:GlmAsr",
+    "granite_speech": "audio:GraniteSpeech",
+    "granite_speech_plus": "audio:GraniteSpeech",
+    "kyutai_speech_to_text": "audio:KyutaiSpeech",
+    "moss_transcribe_diarize": "audio:MossTranscribe",
+    "musicflamingo": "audio:AudioFlamingo",
+    "nemo_speechlm": "audio:NemoSpeech",
+    "omniasr": "audio:Qwen2Audio",
+    "qwen2_audio": "audio:Qwen2Audio",
+    "qwen3_asr": "audio:Qwen3Asr",
+    "vibevoice": "audio:VibeVoice",
+    "vibevoice_asr": "audio:VibeVoiceAsr",
+    "voxtral": "audio:Voxtral",
+    "voxtral_realtime": "audio:VoxtralRealtime",
     # vision_llama.py
     "llama4": "vision_llama:Llama4",
     "mllama": "vision_llama:Mllama",
@@ -257,11 +286,31 @@ FAMILIES: dict[str, str] = {
     "nemotron_h": "nemotron_h:NemotronH",
     # xlstm.py
     "xlstm": "xlstm:XLstm",
+    # delta.py
+    "lara_mini": "delta:LaraMini",
+    "olmo_hybrid": "delta:OlmoHybrid",
+    "qwen3_5_moe_text": "delta:Qwen35Moe",
+    "qwen3_5_text": "delta:Qwen35",
+    "qwen3_next": "delta:Qwen3Next",
+    # convolution.py
+    "lfm2": "convolution:Lfm2",
+    "lfm2_moe": "convolution:Lfm2Moe",
+    "lfm3": "convolution:Lfm3",
 }
 
 TOWERS: dict[str, str] = {
+    # parakeet.py
+    "parakeet_encoder": "parakeet:parakeet",
     # clip.py
     "clip_vision_model": "clip:clip",
+    # codecs.py
+    "mimi": "codecs:mimi",
+    "vibevoice_acoustic_tokenizer": "codecs:vibevoice",
+    "vibevoice_acoustic_tokenizer_encoder": "codecs:vibevoice_encoder",
+    # conformer.py
+    "granite_speech_encoder": "conformer:granite",
+    "granite_speech_plus_encoder": "conformer:granite",
+    "phi4_multimodal_audio": "conformer:phi4",
     # llama_vision.py
     "llama4_vision_model": "llama_vision:llama4",
     "mllama_vision_model": "llama_vision:mllama",
@@ -289,6 +338,21 @@ TOWERS: dict[str, str] = {
     # sam.py
     "got_ocr2_vision": "sam:sam",
     "sam_vision_model": "sam:sam",
+    # speech.py
+    "fun_asr_nano_encoder": "speech:fun_asr",
+    "nemotron3_5_transcribe_audio": "speech:nemotron_transcribe",
+    "nemotron3_5_transcribe_word_timestamp": "speech:nemotron_timestamps",
+    "omniasr_audio": "speech:omni_asr",
+    # whisper_encoder.py
+    "audioflamingo3_encoder": "whisper_encoder:whisper",
+    "glmasr_encoder": "whisper_encoder:glm_asr",
+    "moss_transcribe_diarize_audio": "whisper_encoder:whisper",
+    "qwen2_5_omni_audio_encoder": "whisper_encoder:qwen2_5_omni",
+    "qwen2_audio_encoder": "whisper_encoder:whisper",
+    "qwen3_asr_encoder": "whisper_encoder:qwen3_asr",
+    "qwen3_omni_moe_audio_encoder": "whisper_encoder:qwen3_omni",
+    "voxtral_encoder": "whisper_encoder:whisper",
+    "voxtral_realtime_encoder": "whisper_encoder:voxtral_realtime",
     # vit.py
     "cosmos3_edge_vision": "vit:flat_siglip",
     "idefics2_vision": "vit:plain",

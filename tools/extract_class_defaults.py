@@ -44,9 +44,8 @@ def config_classes() -> dict[str, Any]:
         if model_type in found or not model_type:
             continue
         found[model_type] = cls
-        for spec in (getattr(cls, "sub_configs_defaults", None) or {}).values():
-            if not is_open(spec):
-                pending.append((section_type(spec), spec.config_class))
+        specs = (getattr(cls, "sub_configs_defaults", None) or {}).values()
+        pending += [(section_type(spec), spec.config_class) for spec in specs if not is_open(spec)]
     return found
 
 

@@ -307,3 +307,17 @@ def layer_kinds(
                     f"The config's {key} names {kind[:40]!r}: not one of {', '.join(known)}."
                 )
     return kinds
+
+
+def layer_flags(c: Config, key: str, count: int) -> list[int]:
+    """A number for each layer, read as yes or no.
+
+    Raises:
+        BadFile: a list whose length is not the number of layers.
+    """
+    flags = c.wholes(key)
+    if len(flags) != count:
+        raise BadFile(
+            f"The config's {key} has {len(flags)} layers and num_hidden_layers is {count}."
+        )
+    return flags

@@ -14,16 +14,13 @@ from kvplan.readers.config import Config
 from kvplan.readers.families import parts
 from kvplan.readers.families.base import (
     FULL,
-    NO_OPTIONS,
     SLIDING,
-    Description,
-    Family,
     Heads,
     Mixer,
-    Options,
     Weights,
     attention_cache,
 )
+from kvplan.readers.families.composite import Composite
 from kvplan.readers.families.windows import Periodic
 
 
@@ -281,26 +278,26 @@ class Gemma4(PerLayerInput):
         return (*routed, Weight(w.SCALAR, hidden + count), *parts.norm(hidden, count=3))
 
 
-class Gemma4Assistant(Family):
+class Gemma4Assistant(Composite):
     """A draft model: a small Gemma 4 whose every layer reads the cache of the model it drafts for.
 
     models/gemma4_assistant/configuration_gemma4_assistant.py and modeling_gemma4_assistant.py.
     """
 
-    text_type: str = "gemma4_text"
+    text_type = "gemma4_text"
+    text_classes = ("Gemma4ForCausalLM", "Gemma4UnifiedForCausalLM")
+    towers = ()
 
-    def describe(self, c: Config, options: Options = NO_OPTIONS) -> Description:
-        """The text model with all layers shared, and the projections from and to the target."""
-        text = c.section("text_config", self.text_type)
-        text = text.with_values(tie_word_embeddings=c.flag("tie_word_embeddings", True))
-        if not text.whole("num_kv_shared_layers", 0, least=0):
-            text = text.with_values(num_kv_shared_layers=text.layers())
-        found = Gemma4().describe(text, options)
-        return found._replace(tensors=found.tensors + self.joint(c, text.whole("hidden_size")))
+    def text_part(self, c: Config) -> Config:
+        """The text model with all layers shared, unless it says how many."""
+        text = super().text_part(c)
+        if text.whole("num_kv_shared_layers", 0, least=0):
+            return text
+        return text.with_values(num_kv_shared_layers=text.layers())
 
-    def joint(self, c: Config, hidden: int) -> Weights:
-        """Projections in and out, and the centroids of an ordered embedding."""
-        target = c.whole("backbone_hidden_size")
+    def joint(self, c: Config, text: Config) -> Weights:
+        """Projections from and to the target, and the centroids of an ordered embedding."""
+        hidden, target = text.whole("hidden_size"), c.whole("backbone_hidden_size")
         projections = (
             *parts.linear(w.PROJECTOR, 2 * target, hidden),
             *parts.linear(w.PROJECTOR, hidden, target),

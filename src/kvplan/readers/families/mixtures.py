@@ -23,8 +23,8 @@ class Mixture(Decoder):
     ``expert_count``, ``drawn`` and ``expert_inner`` are the keys of the number of routed experts,
     of those that a token passes and of the width of one. The network beside them is as wide as
     ``shared_width`` says, or as ``shared_count`` experts together. ``mlp_bias`` is that of the
-    dense and the shared networks; ``router_bias`` whether the router has a vector of one element an
-    expert that is a parameter (a correction kept as a buffer is none).
+    dense and the shared networks, ``expert_bias`` that of the experts; ``router_bias`` whether the
+    router has a parameter of one element an expert (a correction kept as a buffer is none).
     """
 
     expert_count: str = "num_experts"
@@ -32,6 +32,7 @@ class Mixture(Decoder):
     expert_inner: str = "moe_intermediate_size"
     shared_count: str = ""
     shared_width: str = ""
+    expert_bias: bool = False
     router_bias: bool = False
     mlp_bias = False
 
@@ -59,6 +60,7 @@ class Mixture(Decoder):
             c.whole(self.expert_inner),
             c.whole(self.expert_count),
             self.num_drawn(c),
+            bias=self.expert_bias,
             router_bias=self.router_bias,
         )
 
@@ -200,7 +202,7 @@ class Dbrx(Mixture):
 
 
 class Ernie45Moe(Mixture):
-    """Sparse at an interval between a first and a last block; the router's correction is trained."""
+    """Sparse at an interval between a first and a last block; the router's correction counts."""
 
     attention_bias = "use_bias"
     mlp_bias = "use_bias"
@@ -254,24 +256,20 @@ class Ernie45VlMoeText(Named):
         )
 
 
-class Glm4Moe(DenseFirst):
-    """Dense blocks first; norms of queries and keys as ``use_qk_norm`` says; no bias on the output."""
+class Glm4vMoeText(DenseFirst):
+    """Dense blocks first; no bias on the attention's output."""
 
     output_bias = False
     expert_count = "n_routed_experts"
     shared_count = "n_shared_experts"
+
+
+class Glm4Moe(Glm4vMoeText):
+    """Norms of queries and keys where ``use_qk_norm`` says so."""
 
     def query_norm(self, c: Config) -> str:
         """models/glm4_moe, Glm4MoeAttention."""
         return "head" if c.flag("use_qk_norm") else ""
-
-
-class Glm4vMoeText(DenseFirst):
-    """Like GLM-4 MoE, without norms of queries and keys."""
-
-    output_bias = False
-    expert_count = "n_routed_experts"
-    shared_count = "n_shared_experts"
 
 
 class SolarOpen(Mixture):

@@ -11,6 +11,7 @@ from kvplan.readers.config import Config
 from kvplan.readers.families import parts
 from kvplan.readers.families.base import FULL, SLIDING, Decoder, Weights
 from kvplan.readers.families.mixtures import Stepped
+from kvplan.readers.families.windows import LateWindow
 
 
 class SwitchedWindow(Decoder):
@@ -21,18 +22,7 @@ class SwitchedWindow(Decoder):
         return super().window(c) if c.flag("use_sliding_window") else None
 
 
-class LateWindow(SwitchedWindow):
-    """Windows from the layer ``max_window_layers`` on."""
-
-    def derive(self, c: Config, count: int) -> list[str]:
-        """Full layers first."""
-        if self.window(c) is None:
-            return [FULL] * count
-        full = min(count, c.whole("max_window_layers", least=0))
-        return [FULL] * full + [SLIDING] * (count - full)
-
-
-class Qwen2(LateWindow):
+class Qwen2(SwitchedWindow, LateWindow):
     """Biases on queries, keys and values alone."""
 
     attention_bias = True
@@ -40,7 +30,7 @@ class Qwen2(LateWindow):
     mlp_bias = False
 
 
-class Qwen3(LateWindow):
+class Qwen3(SwitchedWindow, LateWindow):
     """Norms on each head's queries and keys."""
 
     qk_norm = "head"

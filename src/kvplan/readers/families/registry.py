@@ -128,7 +128,6 @@ FAMILIES: dict[str, str] = {
     "cohere2": "windows:Cohere2",
     "cohere_compass_text": "windows:CohereCompassText",
     "exaone4": "windows:Exaone4",
-    "granite_swa": "windows:GraniteSwa",
     "ministral": "windows:Mistral",
     "ministral3": "windows:Mistral",
     "mistral": "windows:Mistral",
@@ -138,6 +137,9 @@ FAMILIES: dict[str, str] = {
     # compressed.py
     "deepseek_ref": "compressed:DeepseekReference",
     "deepseek_v4": "compressed:DeepseekV4",
+    # compressed_sharing.py
+    "deepseek_v41": "compressed_sharing:DeepseekV41",
+    "deepseek_v41_text": "compressed_sharing:DeepseekV41Text",
     # indexed.py
     "axk2": "indexed:AXK2",
     "deepseek_v32": "indexed:DeepseekV32",
@@ -163,6 +165,7 @@ FAMILIES: dict[str, str] = {
     "aya_vision": "vision:AyaVision",
     "cohere2_vision": "vision:Cohere2Vision",
     "cosmos3_edge": "vision:Cosmos3Edge",
+    "cosmos3_edge_text": "full:Arcee",
     "cosmos3_omni": "vision:Cosmos3Omni",
     "deepseek_vl": "vision:DeepseekVL",
     "deepseek_vl_hybrid": "vision:DeepseekVLHybrid",
@@ -183,6 +186,32 @@ FAMILIES: dict[str, str] = {
     "git": "vision_blip:Git",
     "instructblip": "vision_blip:InstructBlip",
     "instructblipvideo": "vision_blip:InstructBlip",
+    # vision_glm.py
+    "glm46v": "vision_glm:Glm46V",
+    "glm4v": "vision_glm:Glm4v",
+    "glm4v_moe": "vision_glm:Glm4v",
+    "glm4v_text": "vision_glm:Glm4vText",
+    "glm5_next": "vision_glm:Glm5Next",
+    "glm_ocr": "vision_glm:Glm4v",
+    "glm_ocr_text": "vision_glm:GlmOcrText",
+    "glmga": "vision_glm:Glm46V",
+    # vision_hunyuan.py
+    "hunyuan_vl": "vision_hunyuan:HunYuanVL",
+    "hunyuan_vl_text": "full:HunYuanDense",
+    "hy_v4_vl": "vision_hunyuan:HYV4VL",
+    # vision_kosmos.py
+    "kosmos-2": "vision_kosmos:Kosmos2",
+    "kosmos-2.5": "vision_kosmos:Kosmos25",
+    "kosmos_2_5_text_model": "vision_kosmos:Kosmos25Text",
+    "kosmos_2_text_model": "vision_kosmos:Kosmos2Text",
+    # vision_ocr.py
+    "deepseek_ocr2": "vision_ocr:DeepseekOcr2",
+    "deepseek_ocr2_text": "vision_ocr:DeepseekOcr2Text",
+    "ernie4_5_vl_moe": "vision_ocr:Ernie45VL",
+    "granite4_vision": "vision_ocr:Granite4Vision",
+    "granite4_vision_text": "full:Llama",
+    "granite_docling": "vision_ocr:GraniteDocling",
+    "granite_docling_text": "full:Llama",
     # vision_idefics.py
     "idefics": "vision_idefics:Idefics",
     "idefics2": "vision_idefics:Idefics2",
@@ -296,6 +325,41 @@ FAMILIES: dict[str, str] = {
     "lfm2": "convolution:Lfm2",
     "lfm2_moe": "convolution:Lfm2Moe",
     "lfm3": "convolution:Lfm3",
+    # lightning.py
+    "minimax": "lightning:MiniMax",
+    "minimax_m1": "lightning:MiniMaxText01",
+    "minimax_text_01": "lightning:MiniMaxText01",
+    # granite.py
+    "granite_swa": "granite:GraniteSwa",
+    "granitemoe": "granite:GraniteMoe",
+    "granitemoe_swa": "granite:GraniteMoeSwa",
+    "granitemoeshared": "granite:GraniteMoe",
+    # window_mixtures.py
+    "afmoe": "window_mixtures:Afmoe",
+    "beam": "window_mixtures:Beam",
+    "cohere2_moe": "window_mixtures:Cohere2Moe",
+    "dots1": "window_mixtures:Dots1",
+    "exaone_moe": "window_mixtures:ExaoneMoe",
+    "flint": "window_mixtures:Flint",
+    "gpt_oss": "window_mixtures:GptOss",
+    "kolibri1": "window_mixtures:Kolibri1",
+    "mellum": "window_mixtures:Mellum",
+    # head_kinds.py
+    "laguna": "head_kinds:Laguna",
+    "mimo_v2": "head_kinds:MiMoV2",
+    "mimo_v2_flash": "head_kinds:MiMoV2Flash",
+    "step3p5": "head_kinds:Step35",
+    # llama4.py
+    "llama4_text": "llama4:Llama4Text",
+    # minimax_m3.py
+    "minimax_m3": "minimax_m3:MiniMaxM3",
+    "minimax_m3_vl_text": "minimax_m3:MiniMaxM3Text",
+    # muse.py
+    "muse_spark_text": "muse:MuseSparkText",
+    # dory.py
+    "dory": "dory:Dory",
+    # moshi.py
+    "moshi": "moshi:Moshi",
 }
 
 TOWERS: dict[str, str] = {
@@ -303,6 +367,9 @@ TOWERS: dict[str, str] = {
     "parakeet_encoder": "parakeet:parakeet",
     # clip.py
     "clip_vision_model": "clip:clip",
+    "git_vision_model": "clip:clip",
+    "idefics_vision": "clip:clip",
+    "kosmos_2_vision_model": "clip:clip",
     # codecs.py
     "mimi": "codecs:mimi",
     "vibevoice_acoustic_tokenizer": "codecs:vibevoice",
@@ -317,6 +384,7 @@ TOWERS: dict[str, str] = {
     # pixtral.py
     "pixtral": "pixtral:pixtral",
     # qwen_vision.py
+    "exaone4_5_vision": "qwen_vision:exaone4_5",
     "qwen2_5_omni_vision_encoder": "qwen_vision:qwen2_5",
     "qwen2_5_vl_vision": "qwen_vision:qwen2_5",
     "qwen2_vl_vision": "qwen_vision:qwen2",
@@ -331,10 +399,28 @@ TOWERS: dict[str, str] = {
     "blip_vision_model": "blip:blip",
     "instructblip_vision_model": "blip:blip",
     "instructblipvideo_vision_model": "blip:blip",
+    # deepseek_v41.py
+    "deepseek_v41_vision": "deepseek_v41:vision",
+    # deepseek_ocr.py
+    "deepseek_ocr2_vision": "deepseek_ocr:deepseek_ocr2",
+    # ernie.py
+    "ernie4_5_vl_moe_vision": "ernie:ernie4_5",
+    # glm.py
+    "glm4v_moe_vision": "glm:glm4v",
+    "glm4v_vision": "glm:glm4v",
+    "glm5_next_vision": "glm:glm5_next",
+    "glm_ocr_vision": "glm:glm_ocr",
+    # granite.py
+    "granite_docling_vision": "granite:granite_docling",
+    # hunyuan.py
+    "hunyuan_vl_vision": "hunyuan:hunyuan_vl",
+    "hy_v4_vl_vision": "hunyuan:hy_v4",
     # internvl.py
     "internvl_vision": "internvl:internvl",
     # kimi.py
     "kimi_k25_vision": "kimi:moonvit",
+    # kosmos.py
+    "kosmos_2_5_vision_model": "kosmos:kosmos2_5",
     # sam.py
     "got_ocr2_vision": "sam:sam",
     "sam_vision_model": "sam:sam",
@@ -353,6 +439,8 @@ TOWERS: dict[str, str] = {
     "qwen3_omni_moe_audio_encoder": "whisper_encoder:qwen3_omni",
     "voxtral_encoder": "whisper_encoder:whisper",
     "voxtral_realtime_encoder": "whisper_encoder:voxtral_realtime",
+    # timm.py
+    "timm_wrapper": "timm:unknown",
     # vit.py
     "cosmos3_edge_vision": "vit:flat_siglip",
     "idefics2_vision": "vit:plain",

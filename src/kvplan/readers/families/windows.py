@@ -1,5 +1,7 @@
 """Dense decoders of which some or all layers look back over a window: Mistral, Cohere 2, OLMo 3, ….
 
+Patterns of layers and parts of attention that several families share are here too.
+
 The window and the file's ``layer_types`` are the base decoder's; a class here says which layers
 are full where the file has no list (``__post_init__`` in models/<type>/configuration_<type>.py of
 transformers 5.24.0).
@@ -25,6 +27,34 @@ class Periodic(Decoder):
         return [SLIDING if (place + 1) % period else FULL for place in range(count)]
 
 
+class LateWindow(Decoder):
+    """Windows from the layer ``max_window_layers`` on."""
+
+    def derive(self, c: Config, count: int) -> list[str]:
+        """Full layers first."""
+        if self.window(c) is None:
+            return [FULL] * count
+        full = min(count, c.whole("max_window_layers", least=0))
+        return [FULL] * full + [SLIDING] * (count - full)
+
+
+class Sinks(Decoder):
+    """A learned logit a query head that takes its part of the softmax."""
+
+    def attention_weights(self, c: Config, heads: Heads) -> Weights:
+        """Projections and sinks."""
+        return super().attention_weights(c, heads) + parts.scalar(heads.query)
+
+
+class Gated(Decoder):
+    """A gate on the attention's output, as wide as the queries."""
+
+    def attention_weights(self, c: Config, heads: Heads) -> Weights:
+        """Projections and the gate's, which has no bias."""
+        gate = parts.linear(w.QUERY, self.hidden(c), heads.query * heads.key_dim)
+        return super().attention_weights(c, heads) + gate
+
+
 class Mistral(Decoder):
     """A window in every layer, where there is one."""
 
@@ -39,13 +69,8 @@ class Cohere2(Periodic):
     period = 4
     period_key = "sliding_window_pattern"
     mlp_bias = False
+    named_head_dim = False
     tied_default = True
-
-    def heads(self, c: Config) -> Heads:
-        """models/cohere2/configuration_cohere2.py: a head_dim in the file is overwritten."""
-        query = c.whole("num_attention_heads")
-        dim = max(1, self.hidden(c) // query)
-        return Heads(query, c.whole("num_key_value_heads", query), dim, dim)
 
 
 class CohereCompassText(Cohere2):
@@ -81,25 +106,12 @@ class Olmo3(Periodic):
     period = 4
 
 
-class GraniteSwa(Decoder):
-    """A sink a head; the first of four layers is full."""
-
-    mlp_bias = "mlp_bias"
-
-    def derive(self, c: Config, count: int) -> list[str]:
-        """models/granite_swa/configuration_granite_swa.py, __post_init__."""
-        return [SLIDING if place % 4 else FULL for place in range(count)]
-
-    def attention_weights(self, c: Config, heads: Heads) -> Weights:
-        """Projections and sinks."""
-        return super().attention_weights(c, heads) + parts.scalar(heads.query)
-
-
 class ModernBertDecoder(Decoder):
     """Layer norms that may lack a shift, the first block without one; a head of two layers."""
 
-    mlp_bias = "mlp_bias"
     head_bias = "decoder_bias"
+    grouped_heads = False
+    named_head_dim = False
 
     def derive(self, c: Config, count: int) -> list[str]:
         """The first of every ``global_attn_every_n_layers`` is full."""
@@ -110,12 +122,6 @@ class ModernBertDecoder(Decoder):
         """Half of ``local_attention``, which counts both sides."""
         local = c.whole("local_attention", 0, least=0)
         return local // 2 if local > 1 else None
-
-    def heads(self, c: Config) -> Heads:
-        """A KV head for each query head."""
-        query = c.whole("num_attention_heads")
-        dim = max(1, self.hidden(c) // query)
-        return Heads(query, query, dim, dim)
 
     def scales(self, c: Config, count: int) -> Weights:
         """Norms of the model's width, with a shift where ``norm_bias`` says so."""
@@ -135,17 +141,16 @@ class ModernBertDecoder(Decoder):
         return self.scales(c, 2 * self.depth(c) + 2) + dense + self.head(c)
 
 
-class MuseGlimmerText(Decoder):
-    """Every fourth layer, counted from the last, is full; gated attention, four norms."""
-
-    norms = 4
-    mlp_bias = False
+class LastFull(Decoder):
+    """Every fourth layer, counted from the last, is full."""
 
     def derive(self, c: Config, count: int) -> list[str]:
         """models/muse_glimmer/configuration_muse_glimmer.py, __post_init__."""
         return [SLIDING if (count - 1 - place) % 4 else FULL for place in range(count)]
 
-    def attention_weights(self, c: Config, heads: Heads) -> Weights:
-        """Projections and a gate as wide as the queries; norms of queries and keys have no scale."""
-        gate = parts.linear(w.QUERY, self.hidden(c), heads.query * heads.key_dim)
-        return super().attention_weights(c, heads) + gate
+
+class MuseGlimmerText(Gated, LastFull):
+    """Four norms a block; those of queries and keys have no scale."""
+
+    norms = 4
+    mlp_bias = False

@@ -452,12 +452,16 @@ class CompressedAttention(Layer):
       twice as wide entries, and the last full group stays beside the entries with a float32 gate;
       compressor and indexer keep the same things at their own widths;
     * without (HCA) only the tokens of the unfinished group wait, with their gates.
+
+    Where groups do not overlap (V4.1), an indexer's key is made of each entry, and what waits is
+    that of the second form.
     """
 
     dim: int
     size: int
     ratio: int
     index_dim: int = 0
+    overlaps: bool = True
 
     kind: ClassVar[str] = "compressed_attention"
 
@@ -465,8 +469,9 @@ class CompressedAttention(Layer):
         """Window, compressed entries, and the buffers of the unfinished group."""
         total = fmt.keys(min(tokens, self.size - 1), 1, self.dim)
         groups, waiting = divmod(tokens, self.ratio)
-        if not self.index_dim:
-            return total + self._entries(groups, fmt, self.dim) + Stored(waiting * self.dim * 4)
+        if not self.index_dim or not self.overlaps:
+            total += Stored(waiting * self.dim * 4) + self._entries(groups, fmt, self.dim)
+            return total + self._entries(groups, fmt, self.index_dim)
         for width in (self.dim, self.index_dim):
             total += self._entries(groups, fmt, width)
             total += Stored(waiting * 2 * width * 4)
@@ -476,7 +481,7 @@ class CompressedAttention(Layer):
 
     @staticmethod
     def _entries(groups: int, fmt: Format, width: int) -> Stored:
-        return fmt.keys(groups, 1, width)
+        return fmt.keys(groups, 1, width) if width else NOTHING
 
     def per_token(self, fmt: Format) -> int | None:
         """None: entries come in steps of ``ratio`` tokens."""

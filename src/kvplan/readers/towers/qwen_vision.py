@@ -17,9 +17,9 @@ def qwen2(c: Config) -> Weights:
     width = c.whole("embed_dim")
     inner = int(width * c.number("mlp_ratio"))
     return (
-        *_patches(c, width, bias=False),
+        *frame_patches(c, width, bias=False),
         *vit.blocks(width, inner, c.layers("depth")),
-        *_merger(c, width, c.whole("hidden_size"), parts.norm(width, "layer")),
+        *merger(c, width, c.whole("hidden_size"), parts.norm(width, "layer")),
     )
 
 
@@ -27,9 +27,27 @@ def qwen2_5(c: Config) -> Weights:
     """models/qwen2_5_vl/modeling_qwen2_5_vl.py: gated networks and RMS norms."""
     width = c.whole("hidden_size")
     return (
-        *_patches(c, width, bias=False),
+        *frame_patches(c, width, bias=False),
         *vit.blocks(width, c.whole("intermediate_size"), c.layers("depth"), norm="rms", gated=True),
-        *_merger(c, width, c.whole("out_hidden_size"), parts.norm(width)),
+        *merger(c, width, c.whole("out_hidden_size"), parts.norm(width)),
+    )
+
+
+def exaone4_5(c: Config) -> Weights:
+    """models/exaone4_5/modeling_exaone4_5.py: Qwen 2.5's with fewer KV heads."""
+    width, heads = c.whole("hidden_size"), c.whole("num_heads")
+    return (
+        *frame_patches(c, width, bias=False),
+        *vit.blocks(
+            width,
+            c.whole("intermediate_size"),
+            c.layers("depth"),
+            norm="rms",
+            gated=True,
+            heads=heads,
+            kv_heads=c.whole("num_key_value_heads"),
+        ),
+        *merger(c, width, c.whole("out_hidden_size"), parts.norm(width)),
     )
 
 
@@ -37,10 +55,10 @@ def qwen3_5(c: Config) -> Weights:
     """models/qwen3_5/modeling_qwen3_5.py: learned positions."""
     width = c.whole("hidden_size")
     return (
-        *_patches(c, width, bias=True),
+        *frame_patches(c, width, bias=True),
         *parts.embedding(c.whole("num_position_embeddings"), width),
         *vit.blocks(width, c.whole("intermediate_size"), c.layers("depth")),
-        *_merger(c, width, c.whole("out_hidden_size"), parts.norm(width, "layer")),
+        *merger(c, width, c.whole("out_hidden_size"), parts.norm(width, "layer")),
     )
 
 
@@ -51,17 +69,19 @@ def qwen3(c: Config) -> Weights:
     """
     width = c.whole("hidden_size")
     joined = width * c.whole("spatial_merge_size") ** 2
-    deep = _merger(c, width, c.whole("out_hidden_size"), parts.norm(joined, "layer"))
+    deep = merger(c, width, c.whole("out_hidden_size"), parts.norm(joined, "layer"))
     return qwen3_5(c) + parts.repeat(deep, len(c.wholes("deepstack_visual_indexes")))
 
 
-def _patches(c: Config, width: int, bias: bool) -> Weights:
+def frame_patches(c: Config, width: int, bias: bool) -> Weights:
+    """The convolution that turns a patch of several frames into a vector."""
     patch = c.whole("patch_size")
     frames, channels = c.whole("temporal_patch_size"), c.whole("in_channels")
     return parts.convolution("", channels, width, frames, patch, patch, bias=bias)
 
 
-def _merger(c: Config, width: int, out: int, norm: Weights) -> Weights:
+def merger(c: Config, width: int, out: int, norm: Weights) -> Weights:
+    """A norm, and two projections of the joined patches of a square."""
     joined = width * c.whole("spatial_merge_size") ** 2
     return (
         *norm,

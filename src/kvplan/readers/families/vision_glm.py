@@ -1,0 +1,55 @@
+"""The GLM models that see: the encoder ends in the text model's width, nothing stands between.
+
+The cited files are those of transformers 5.24.0.
+"""
+
+from __future__ import annotations
+
+from kvplan.readers.config import Config
+from kvplan.readers.families.base import Heads
+from kvplan.readers.families.composite import Composite
+from kvplan.readers.families.full import Glm4
+from kvplan.readers.families.vision import EitherTies
+
+
+class Glm4vText(Glm4):
+    """Biases on queries, keys and values; the heads share the width evenly."""
+
+    attention_bias = True
+
+    def heads(self, c: Config) -> Heads:
+        """models/glm4v/modeling_glm4v.py, Glm4vTextAttention reads no ``head_dim``."""
+        return super().heads(c.with_values(head_dim=None))
+
+
+class GlmOcrText(Glm4):
+    """No biases (models/glm_ocr/modeling_glm_ocr.py)."""
+
+    attention_bias = False
+
+
+class Glm4v(EitherTies):
+    """GLM-4.1V, GLM-4.5V and GLM-OCR."""
+
+    text_type = "glm4v_text"
+
+
+class Glm46V(Composite):
+    """The same parts under a config whose own word alone ties the head."""
+
+    text_type = "glm4v_text"
+
+
+class Glm5Next(Composite):
+    """A file without a text section is the text section itself.
+
+    models/glm5_next/configuration_glm5_next.py, __post_init__.
+    """
+
+    text_type = "glm5_next_text"
+
+    def text_part(self, c: Config) -> Config:
+        """The section, else the whole file."""
+        if c.in_file("text_config"):
+            return super().text_part(c)
+        return Config(c.raw, "glm5_next_text", c.path)

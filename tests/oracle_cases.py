@@ -44,7 +44,7 @@ class Case(NamedTuple):
     @property
     def parameters(self) -> int | None:
         counted = self.record.get("params") or {}
-        if self.backbone_only:
+        if self.backbone_only or "full_params" in self.record:
             counted = self.record.get("full_params") or {}
         return counted.get("params")
 

@@ -34,7 +34,7 @@ class Config:
         given: values that the enclosing type gives to this section before the file does.
     """
 
-    __slots__ = ("_values", "given", "model_type", "names", "path", "raw", "read")
+    __slots__ = ("_nested", "_values", "given", "model_type", "names", "path", "raw", "read")
 
     def __init__(
         self,
@@ -48,6 +48,7 @@ class Config:
         self.path = path
         self.given = given
         self.read: set[str] = set()
+        self._nested: list[Config] = []
         own = defaults.of_type(model_type)
         values = {**own.values, **given, **raw} if given else {**own.values, **raw}
         self.names = own.names
@@ -182,7 +183,7 @@ class Config:
         model_type = fixed or found.get("model_type") or own.get("type") or default_type
         if not isinstance(model_type, str):
             raise self._bad(f"{key}.model_type", model_type, "a text")
-        return Config(found, model_type, self._where(key), given)
+        return self._nest(Config(found, model_type, self._where(key), given))
 
     def names_section(self, key: str) -> bool:
         """Whether a nested config is there: in the file, or in the class unless it is optional."""
@@ -193,7 +194,22 @@ class Config:
 
     def with_values(self, **values: Any) -> Config:
         """The same section with some values replaced (a family's older spelling)."""
-        return Config({**self.raw, **values}, self.model_type, self.path, self.given)
+        return self._nest(Config({**self.raw, **values}, self.model_type, self.path, self.given))
+
+    def _nest(self, inner: Config) -> Config:
+        """Remembers a config made out of this one, so that its facts are told too."""
+        self._nested.append(inner)
+        return inner
+
+    def with_names(self, names: Mapping[str, str]) -> Config:
+        """The same section, whose type has its own names of standard keys (``n_head``)."""
+        same = Config(self.raw, self.model_type, self.path, self.given)
+        same.read = self.read
+        same.names = {**self.names, **names}
+        for standard, native in names.items():
+            if standard in self.raw and native not in self.raw:
+                same._values[native] = self.raw[standard]
+        return same
 
     def at_layer(self, place: int) -> Config:
         """The section as one layer sees it: with what ``per_layer_config`` says of that layer.
@@ -221,11 +237,14 @@ class Config:
 
     def facts(self) -> dict[str, tuple[object, str]]:
         """The keys that were read, with their values and where those are from."""
-        return {
+        found = {
             self._where(key): (self._values[key], self.origin(key))
             for key in sorted(self.read)
-            if self._values.get(key) is not None
+            if self._values.get(key) is not None and not isinstance(self._values[key], Mapping)
         }
+        for inner in self._nested:
+            found |= inner.facts()
+        return found
 
     def _where(self, key: str) -> str:
         return f"{self.path}.{key}" if self.path else key

@@ -1,0 +1,100 @@
+"""The command: one group, a verb a file; thin over the package's functions of the same names."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from kvplan._version import __version__
+from kvplan.core.errors import BadQuestion, KvplanError
+
+app = typer.Typer(
+    name="kvplan",
+    help="Size, fit and explain the KV cache of any language model, to the byte.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"kvplan {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Size, fit and explain the KV cache of any language model, to the byte."""
+
+
+def _register() -> None:
+    from kvplan.cli import fit, lists, size
+
+    for verb in (size, fit, lists):
+        verb.register(app)
+
+
+_register()
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command and exit: 0 answered, 1 the answer is no, 2 bad question, 3 no source."""
+    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def run(arguments: list[str]) -> int:
+    """Run the command and return its exit status; every error is a sentence."""
+    verb = next((word for word in arguments if not word.startswith("-")), "")
+    as_json = "--json" in arguments
+    try:
+        status = app(arguments or ["--help"], standalone_mode=False)
+        return status if isinstance(status, int) else 0
+    except KvplanError as error:
+        return _report(error, verb, as_json)
+    except (typer.Abort, KeyboardInterrupt):
+        typer.echo("Stopped.", err=True)
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if os.environ.get("KVPLAN_DEBUG"):
+            raise
+        return _report(_usage(error) or _internal(error), verb, as_json)
+
+
+def _usage(error: Exception) -> KvplanError | None:
+    """A wrong flag or argument, as the parser of the command line reports it, else None."""
+    describe = getattr(error, "format_message", None)
+    if describe is None:
+        return None
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context else "kvplan"
+    message = str(describe()).strip()
+    return BadQuestion(message if message.endswith(".") else f"{message}.", f"See {path} --help.")
+
+
+def _internal(error: Exception) -> KvplanError:
+    return BadQuestion(
+        f"kvplan failed on this question ({type(error).__name__}: {error})."[:300],
+        "That is a fault of kvplan: please report it. KVPLAN_DEBUG=1 shows where.",
+    )
+
+
+def _report(error: KvplanError, verb: str, as_json: bool) -> int:
+    if as_json:
+        answer: dict[str, Any] = {"kvplan": __version__, "verb": verb, "error": error.to_dict()}
+        typer.echo(json.dumps(answer, ensure_ascii=False))
+    typer.echo(f"kvplan: {error}", err=True)
+    return error.exit_status

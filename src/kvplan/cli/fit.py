@@ -1,0 +1,104 @@
+"""``kvplan fit``: where the card's memory goes and how many conversations fit."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kvplan.cli.options import (
+    Assume,
+    EncoderTokens,
+    Explain,
+    Json,
+    KvDtype,
+    Offline,
+    Output,
+    Set,
+    check_assume,
+    parse_overrides,
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("fit")(fit)
+
+
+def fit(
+    model: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL",
+            help="A catalogue name, hub id, folder, config.json, .gguf, Ollama name, or - (stdin).",
+            show_default=False,
+        ),
+    ],
+    gpu: Annotated[
+        str | None, typer.Option("--gpu", help="A device by any name (see kvplan gpus).")
+    ] = None,
+    gpus: Annotated[int, typer.Option("--gpus", help="Cards, as tensor parallelism.")] = 1,
+    engine: Annotated[
+        str, typer.Option("--engine", help="none: memory − weights − allowance.")
+    ] = "none",
+    context: Annotated[
+        str | None, typer.Option("--context", help="Tokens of each conversation, as 32k.")
+    ] = None,
+    concurrency: Annotated[
+        int | None, typer.Option("--concurrency", help="Conversations that have to fit.")
+    ] = None,
+    kv_dtype: KvDtype = "bf16",
+    weights_bytes: Annotated[
+        str | None, typer.Option("--weights-bytes", help="What the weights take: 14.9GiB.")
+    ] = None,
+    gpu_memory: Annotated[
+        str | None, typer.Option("--gpu-memory", help="A card's memory: 81559MiB.")
+    ] = None,
+    bandwidth: Annotated[
+        str | None, typer.Option("--bandwidth", help="A card's memory bandwidth: 2000GB/s.")
+    ] = None,
+    allowance: Annotated[
+        str | None,
+        typer.Option("--allowance", help="Of a card, for all but weights and cache: 8GiB."),
+    ] = None,
+    shared_prefix: Annotated[
+        str | None, typer.Option("--shared-prefix", help="Tokens that all conversations share.")
+    ] = None,
+    price: Annotated[
+        float | None, typer.Option("--price", help="Of one card for one hour.")
+    ] = None,
+    currency: Annotated[str, typer.Option("--currency", help="Of the price.")] = "USD",
+    set_: Set = None,
+    encoder_tokens: EncoderTokens = None,
+    assume: Assume = "",
+    explain: Explain = False,
+    output_file: Output = None,
+    offline: Offline = False,
+    as_json: Json = False,
+) -> int:
+    """Where the card's memory goes, how many conversations fit, how fast and at what cost."""
+    import kvplan
+    from kvplan.cli.show import show
+
+    answer = kvplan.fit(
+        model,
+        gpu=gpu,
+        gpus=gpus,
+        engine=engine,
+        context=context,
+        concurrency=concurrency,
+        kv_dtype=kv_dtype,
+        weights_bytes=weights_bytes,
+        gpu_memory=gpu_memory,
+        bandwidth=bandwidth,
+        allowance=allowance,
+        shared_prefix=shared_prefix,
+        price=price,
+        currency=currency,
+        set=parse_overrides(set_),
+        encoder_tokens=encoder_tokens,
+        assume=check_assume(assume),
+        offline=offline,
+    )
+    show(answer, as_json=as_json, explain=explain, output_file=output_file)
+    return 0 if answer.fits else 1

@@ -1,0 +1,64 @@
+"""An answer to the terminal or to a file, in the form that was asked for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import typer
+
+from kvplan.cli.tables import explanation, tables
+from kvplan.core.errors import BadValue, SourceUnreachable
+from kvplan.planning.answer import Answer
+
+TEXT_ENDINGS = (".json", ".csv", ".md")
+CHART_ENDINGS = (".html", ".png", ".svg")
+
+
+def show(answer: Answer, *, as_json: bool, explain: bool, output_file: str | None) -> None:
+    """Print the answer, and write it to a file where one is named.
+
+    Raises:
+        BadValue: a file ending that is not known, or a plot without the ``plot`` extra.
+        SourceUnreachable: the file cannot be written.
+    """
+    if output_file is not None:
+        write(answer, Path(output_file))
+    if as_json:
+        typer.echo(json.dumps(answer.to_dict(), ensure_ascii=False))
+        return
+    if output_file is None:
+        from kvplan.cli.table import print_table
+
+        for table in tables(answer):
+            print_table(table)
+    if explain:
+        typer.echo("\n".join(explanation(answer)))
+    for text in answer.warnings:
+        typer.echo(f"warning: {text}", err=True)
+    if output_file is not None:
+        typer.echo(f"wrote {output_file}")
+
+
+def write(answer: Answer, path: Path) -> None:
+    """One file, by its ending."""
+    ending = path.suffix.lower()
+    if ending not in TEXT_ENDINGS + CHART_ENDINGS:
+        known = " ".join(TEXT_ENDINGS + CHART_ENDINGS)
+        raise BadValue(f"{path.name} ends in nothing that can be written.", f"Known: {known}.")
+    try:
+        if ending in CHART_ENDINGS:
+            from kvplan.charts import save
+
+            save(answer, path)
+        else:
+            path.write_text(_text(answer, ending), encoding="utf-8")
+    except OSError as error:
+        raise SourceUnreachable(f"{path} cannot be written: {error.strerror or error}.") from None
+
+
+def _text(answer: Answer, ending: str) -> str:
+    if ending == ".json":
+        return json.dumps(answer.to_dict(), ensure_ascii=False, indent=2) + "\n"
+    parts = [table.markdown() if ending == ".md" else table.csv() for table in tables(answer)]
+    return "\n".join(parts)

@@ -1,0 +1,70 @@
+"""How fast memory alone lets a model decode: bytes that a step has to read over the bandwidth.
+
+A bound and no prediction: a step cannot be faster than reading the weights its tokens pass through
+and the cache its sequences hold, once each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from kvplan.core.ledger import Ledger
+from kvplan.planning.capacity import Demand
+from kvplan.planning.question import Question
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeedBound:
+    """The least time of one decode step of ``batch`` sequences."""
+
+    batch: int
+    weights_read_s: float
+    cache_read_s: float
+
+    @property
+    def step_s(self) -> float:
+        """Weights and cache, one after the other through the same memory."""
+        return self.weights_read_s + self.cache_read_s
+
+    @property
+    def tokens_per_s_per_sequence(self) -> float:
+        """A token a step, at most."""
+        return 1 / self.step_s if self.step_s else float("inf")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The contract's ``speed`` object."""
+        return {
+            "batch": self.batch,
+            "decode_step_floor_s": self.step_s,
+            "weights_read_s": self.weights_read_s,
+            "cache_read_s": self.cache_read_s,
+            "tokens_per_s_per_sequence_floor": self.tokens_per_s_per_sequence,
+            "tokens_per_s_floor": self.tokens_per_s_per_sequence * self.batch,
+            "estimate": None,
+        }
+
+
+def speed_bound(
+    question: Question, ledger: Ledger, demand: Demand, batch: int
+) -> SpeedBound | None:
+    """The bound on one rank; None without a batch or without a known bandwidth.
+
+    Of a mixture only the experts of one token are counted: tokens may all draw the same ones.
+    """
+    rate = question.bandwidth_bytes_per_s
+    if not batch or not rate:
+        return None
+    return SpeedBound(
+        batch=batch,
+        weights_read_s=ledger.terms[0].num_bytes * active_share(question) / rate,
+        cache_read_s=demand.resident_bytes(batch) / rate,
+    )
+
+
+def active_share(question: Question) -> float:
+    """The part of the weights that one token passes through."""
+    weights = question.model.weights
+    if weights is None or not weights.parameters:
+        return 1.0
+    return weights.active_parameters / weights.parameters

@@ -1,0 +1,212 @@
+"""A model from anywhere: a parsed config, a file or folder, standard input, a name.
+
+dict               a parsed config.json
+-                  standard input: a config.json
+a path             a folder, config.json, .gguf, .safetensors or its index
+a catalogue name   any case and punctuation
+org/name           the hub, unless offline
+name:tag           a model in Ollama's local store
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from kvplan.core.errors import BadFile, BadValue, SourceUnreachable, UnknownName
+from kvplan.core.model import Model
+from kvplan.readers import catalogue
+from kvplan.readers.families.base import NO_OPTIONS, Options
+from kvplan.readers.hf_config import read_config
+from kvplan.readers.json_text import MAX_BYTES, parse_object, read_bounded
+
+ModelSource = str | Path | Mapping[str, Any]
+
+
+def open_model(
+    source: ModelSource,
+    *,
+    overrides: Mapping[str, Any] | None = None,
+    options: Options = NO_OPTIONS,
+    assume: str = "",
+    offline: bool = False,
+) -> Model:
+    """The model of a source, whatever it is.
+
+    Args:
+        source: a parsed config, a path, ``-`` for standard input, or a name.
+        overrides: config keys that replace the source's (``--set``).
+        options: what is not in a file (an encoder's length).
+        assume: ``full`` answers a config of an unknown type as full attention.
+        offline: never ask the hub.
+
+    Raises:
+        UnknownName: no file, catalogue model, hub model or Ollama model has the name.
+        BadFile: the source is not what it claims to be.
+        SourceUnreachable: a file or the hub cannot be read.
+    """
+    reading = _Reading(dict(overrides or {}), options, assume, offline)
+    if isinstance(source, Mapping):
+        return reading.config(source, "", "config")
+    if source == "-":
+        return reading.standard_input()
+    text = str(source)
+    path = Path(text).expanduser()
+    if isinstance(source, Path) or _is_path(text, path):
+        return reading.path(path)
+    return reading.name(text)
+
+
+def _is_path(text: str, path: Path) -> bool:
+    try:
+        if path.is_file():
+            return True
+        # A folder named like a model of the catalogue is the folder only if it holds a model.
+        if path.is_dir():
+            return text.startswith((".", "/", "~")) or (path / "config.json").exists()
+    except OSError:
+        return False
+    looks = text.endswith((".json", ".gguf", ".safetensors")) or text.startswith(("/", "./", "~/"))
+    return looks and catalogue.find(text) is None and not text.startswith("hf:")
+
+
+class _Reading:
+    """What every way of reading needs to know of the question."""
+
+    def __init__(
+        self, overrides: dict[str, Any], options: Options, assume: str, offline: bool
+    ) -> None:
+        self.overrides = overrides
+        self.options = options
+        self.assume = assume
+        self.offline = offline
+
+    def config(self, raw: Mapping[str, Any], name: str, source: str) -> Model:
+        """A parsed config, with the keys that were set."""
+        changed = _overridden(raw, self.overrides) if self.overrides else raw
+        return read_config(
+            changed, name=name, source=source, options=self.options, assume=self.assume
+        )
+
+    def standard_input(self) -> Model:
+        """A config piped in."""
+        data = sys.stdin.buffer.read(MAX_BYTES + 1)
+        return self.config(parse_object(data, "Standard input"), "standard input", "stdin")
+
+    def path(self, path: Path) -> Model:
+        """A file or folder, told by what it holds."""
+        if path.is_dir():
+            return self.folder(path)
+        if not path.exists():
+            raise SourceUnreachable(f"There is no file {path}.")
+        with path.open("rb") as file:
+            head = file.read(9)
+        if head[:4] == b"GGUF":
+            return self._no_overrides(path, self.gguf(path))
+        if path.suffix == ".safetensors":
+            return self.safetensors(path)
+        raw = parse_object(read_bounded(path), str(path))
+        if "weight_map" in raw and "model_type" not in raw:
+            return self.folder(path.parent)
+        return self.config(raw, _name_of(path), str(path))
+
+    def folder(self, path: Path) -> Model:
+        """A checkpoint's folder: its config, and exact weights where the headers are there."""
+        config = path / "config.json"
+        if not config.exists():
+            ggufs = sorted(path.glob("*.gguf"))
+            if ggufs:
+                return self._no_overrides(path, self.gguf(ggufs[0]))
+            raise BadFile(f"The folder {path} has no config.json and no .gguf file.")
+        model = self.config(
+            parse_object(read_bounded(config), str(config)), path.resolve().name, str(config)
+        )
+        if any(path.glob("*.safetensors")):
+            from kvplan.readers.safetensors import with_exact_weights
+
+            return with_exact_weights(model, path)
+        return model
+
+    def gguf(self, path: Path) -> Model:
+        """A GGUF file, or the first of a split one."""
+        from kvplan.readers.gguf import read_gguf
+
+        return read_gguf(path, options=self.options)
+
+    def safetensors(self, path: Path) -> Model:
+        """A safetensors file: its geometry is in the config beside it."""
+        if not (path.parent / "config.json").exists():
+            raise BadFile(
+                f"{path} holds tensors and no geometry.", "Put its config.json beside it."
+            )
+        return self.folder(path.parent)
+
+    def name(self, text: str) -> Model:
+        """A name of the catalogue, then of Ollama's store, then of the hub."""
+        found = catalogue.find(text)
+        if found is not None:
+            model = self.config(
+                catalogue.config_of(found.entry), found.entry.id, f"catalogue: {found.entry.source}"
+            )
+            said = tuple(filter(None, [found.warning, _quality_warning(found.entry)]))
+            return replace(model, warnings=said + model.warnings)
+        if ":" in text or text.startswith("ollama/"):
+            return self.ollama(text)
+        if text.count("/") == 1 and not self.offline:
+            from kvplan.readers.hub import read_hub
+
+            return read_hub(text, self.config)
+        hint = "See kvplan models, or give a config.json, a .gguf or a hub id (org/name)."
+        if text.count("/") == 1:
+            hint = "It is not in the catalogue, and --offline forbids asking the hub."
+        raise catalogue.unknown(text, hint)
+
+    def ollama(self, text: str) -> Model:
+        """A model in Ollama's local store."""
+        from kvplan.readers.ollama import read_ollama
+
+        try:
+            return read_ollama(text.removeprefix("ollama/"))
+        except (UnknownName, SourceUnreachable) as error:
+            hint = f"{error.message} Pull it with: ollama pull {text[:80]}"
+            raise catalogue.unknown(text, hint) from None
+
+    def _no_overrides(self, path: Path, model: Model) -> Model:
+        if self.overrides:
+            raise BadValue(
+                f"--set changes keys of a config.json, and {path} is no config.",
+                "Leave --set away, or give the model's config.json.",
+            )
+        return model
+
+
+def _overridden(raw: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """A config with some keys replaced; a dotted key reaches into a section.
+
+    A key that the language model's section holds is replaced there.
+    """
+    changed = dict(raw)
+    for key, value in overrides.items():
+        parts = key.split(".")
+        section = changed
+        if len(parts) == 1 and key not in raw and isinstance(raw.get("text_config"), Mapping):
+            parts = ["text_config", key]
+        for part in parts[:-1]:
+            inner = section.get(part)
+            section[part] = dict(inner) if isinstance(inner, Mapping) else {}
+            section = section[part]
+        section[parts[-1]] = value
+    return changed
+
+
+def _name_of(path: Path) -> str:
+    return path.resolve().parent.name if path.name == "config.json" else path.stem
+
+
+def _quality_warning(entry: catalogue.Entry) -> str:
+    if entry.quality != "partial":
+        return ""
+    return f"The catalogue's config of {entry.id} is partial: what is absent there is unknown."

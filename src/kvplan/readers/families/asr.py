@@ -19,9 +19,9 @@ from kvplan.readers.families.registry import tower_of
 class SpeechDecoder(EncoderDecoder):
     """A decoder of two attentions, a network and three norms a block over an encoder of sound.
 
-    ``norm`` is ``rms`` where norms are scales alone, ``gated`` whether a network has a gate in its first
-    projection, ``head_bias`` whether the head has one. ``output_bias`` is that of an attention's
-    last projection, None for the same as the others.
+    ``norm`` is ``rms`` where norms are scales alone, ``gated`` whether a network has a gate in its
+    first projection, ``head_bias`` whether the head has one. ``output_bias`` is that of an
+    attention's last projection, None for the same as the others.
     """
 
     norm: str = "rms"

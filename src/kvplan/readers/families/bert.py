@@ -9,7 +9,6 @@ for an encoder.
 from __future__ import annotations
 
 from kvplan.core import weights as w
-from kvplan.core.stack import Stack
 from kvplan.readers.config import Config
 from kvplan.readers.families import parts
 from kvplan.readers.families.base import (
@@ -21,7 +20,7 @@ from kvplan.readers.families.base import (
     Options,
     Weights,
 )
-from kvplan.readers.families.encoder_decoder import cross_cache, equal_heads
+from kvplan.readers.families.encoder_decoder import equal_heads, reading_encoder
 
 
 class Bert(Decoder):
@@ -43,13 +42,7 @@ class Bert(Decoder):
 
     def describe(self, c: Config, options: Options = NO_OPTIONS) -> Description:
         """The decoder, with a cache over the encoder where the asker says how long that is."""
-        found = super().describe(c, options)
-        source = options.encoder_tokens
-        if source is None or not c.flag("add_cross_attention"):
-            return found
-        cross = cross_cache(self.heads(c), source)
-        kinds = tuple([(*block, cross) for block in found.blocks.kinds])
-        return found._replace(blocks=Stack(kinds, found.blocks.order), encoder_tokens=source)
+        return reading_encoder(super().describe(c, options), c, self.heads(c), options)
 
     def backbone(self, c: Config) -> Weights:
         """The model without a head, and with the pooler that its class adds by default."""

@@ -140,6 +140,20 @@ def cross_cache(heads: Heads, source: int) -> Layer:
     )
 
 
+def reading_encoder(found: Description, c: Config, heads: Heads, options: Options) -> Description:
+    """A decoder's description with a cache over the encoder in each block.
+
+    It is there where ``add_cross_attention`` is on and the asker says how long the encoder's
+    output is.
+    """
+    source = options.encoder_tokens
+    if source is None or not c.flag("add_cross_attention"):
+        return found
+    cross = cross_cache(heads, source)
+    kinds = tuple([(*block, cross) for block in found.blocks.kinds])
+    return found._replace(blocks=Stack(kinds, found.blocks.order), encoder_tokens=source)
+
+
 def equal_heads(c: Config, width: int, key: str) -> Heads:
     """As many KV heads as query heads, which share the model's width evenly.
 

@@ -8,7 +8,15 @@ from __future__ import annotations
 from kvplan.core import weights as w
 from kvplan.readers.config import Config
 from kvplan.readers.families import parts
-from kvplan.readers.families.base import Decoder, Heads, Weights
+from kvplan.readers.families.base import (
+    NO_OPTIONS,
+    Decoder,
+    Description,
+    Heads,
+    Options,
+    Weights,
+)
+from kvplan.readers.families.encoder_decoder import reading_encoder
 
 
 class Gpt(Decoder):
@@ -48,6 +56,10 @@ class CrossReading(Gpt):
 
     Nothing is kept for it where the decoder runs alone.
     """
+
+    def describe(self, c: Config, options: Options = NO_OPTIONS) -> Description:
+        """The decoder, with a cache over the encoder where the asker says how long that is."""
+        return reading_encoder(super().describe(c, options), c, self.heads(c), options)
 
     def attention_weights(self, c: Config, heads: Heads) -> Weights:
         """The attention, and with ``add_cross_attention`` a second one behind a norm."""

@@ -17,6 +17,17 @@ FAMILIES: dict[str, str] = {
     "dia": "asr:Dia",
     "moonshine": "asr:Moonshine",
     "moonshine_streaming": "asr:MoonshineStreaming",
+    # bart_alone.py
+    "musicgen": "bart_alone:Musicgen",
+    "musicgen_decoder": "bart_alone:MusicgenDecoder",
+    "musicgen_melody": "bart_alone:MusicgenMelody",
+    "musicgen_melody_decoder": "bart_alone:MusicgenMelodyDecoder",
+    "pp_formulanet_text": "bart_alone:PPFormulaNetText",
+    "trocr": "bart_alone:TrOcr",
+    # pairs.py
+    "encoder-decoder": "pairs:Pair",
+    "speech-encoder-decoder": "pairs:SoundPair",
+    "vision-encoder-decoder": "pairs:Pair",
     # speech.py
     "speech_to_text": "speech:Speech2Text",
     "speecht5": "speech:SpeechT5",
@@ -360,9 +371,21 @@ FAMILIES: dict[str, str] = {
     "dory": "dory:Dory",
     # moshi.py
     "moshi": "moshi:Moshi",
+    # kda.py
+    "bailing_hybrid": "kda:BailingHybrid",
+    "glm5_next_text": "kda:Glm5NextText",
+    "kimi_linear": "kda:KimiLinear",
 }
 
 TOWERS: dict[str, str] = {
+    # deit.py
+    "deit": "deit:deit",
+    "vit": "deit:vit",
+    # swin.py
+    "donut-swin": "swin:donut",
+    "swin": "swin:swin",
+    # wav2vec2.py
+    "wav2vec2": "wav2vec2:wav2vec2",
     # parakeet.py
     "parakeet_encoder": "parakeet:parakeet",
     # clip.py

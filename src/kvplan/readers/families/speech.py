@@ -13,6 +13,7 @@ from kvplan.readers.families import parts
 from kvplan.readers.families.bart import Bart
 from kvplan.readers.families.base import Heads, Weights
 from kvplan.readers.families.encoder_decoder import full_attention
+from kvplan.readers.towers import wav2vec2
 
 
 class Whisper(Bart):
@@ -98,45 +99,11 @@ class SpeechT5(Bart):
     def encoder(self, c: Config) -> Weights:
         """models/speecht5/modeling_speecht5.py, SpeechT5EncoderWithSpeechPrenet."""
         width, heads = self.hidden(c), self.side(c, "encoder").heads
-        masked = c.number("mask_time_prob", 0) > 0 or c.number("mask_feature_prob", 0) > 0
         return (
-            *waveform_convolutions(c),
-            *waveform_projection(c, width),
-            *(parts.scalar(width) if masked else ()),
-            *convolved_positions(c, width),
+            *wav2vec2.convolutions(c),
+            *wav2vec2.projection(c, width),
+            *wav2vec2.mask(c, width),
+            *wav2vec2.positions(c, width),
             *parts.embedding(2 * c.whole("encoder_max_relative_position"), heads.key_dim),
             *super().encoder(c),
         )
-
-
-def waveform_convolutions(c: Config) -> Weights:
-    """Wav2vec 2's convolutions: a norm after each of them, or after the first alone.
-
-    models/wav2vec2/modeling_wav2vec2.py, Wav2Vec2FeatureEncoder.
-
-    Raises:
-        BadFile: lists of different lengths, or a kind of norm that the class does not know.
-    """
-    outs, kernels = c.wholes("conv_dim", least=1), c.wholes("conv_kernel", least=1)
-    if not outs or len(outs) != len(kernels):
-        raise BadFile("The config's conv_dim and conv_kernel are empty or differ in length.")
-    kind = c.text("feat_extract_norm")
-    if kind not in ("group", "layer"):
-        raise BadFile(f"The config's feat_extract_norm is {kind[:40]!r}, not 'group' or 'layer'.")
-    found: Weights = ()
-    for into, out, kernel in zip((1, *outs), outs, kernels, strict=False):
-        found += parts.convolution("", into, out, kernel, bias=c.flag("conv_bias"))
-    normed = outs[:1] if kind == "group" else outs
-    return found + tuple([Weight(w.NORM, out, 1, 2) for out in normed])
-
-
-def waveform_projection(c: Config, width: int) -> Weights:
-    """A norm, and a projection to the model's width."""
-    last = c.wholes("conv_dim", least=1)[-1]
-    return parts.norm(last, "layer") + parts.linear("", last, width, bias=True)
-
-
-def convolved_positions(c: Config, width: int) -> Weights:
-    """A grouped convolution under weight norm: a length for each place of its kernel beside it."""
-    kernel, groups = c.whole("num_conv_pos_embeddings"), c.whole("num_conv_pos_embedding_groups")
-    return parts.convolution("", width, width, kernel, groups=groups) + parts.scalar(kernel)

@@ -7,7 +7,6 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-
 WIDTH_OF_A_PIPE = 200  # columns, where the output is no terminal
 
 

@@ -255,7 +255,9 @@ class Decoder(Family):
         return key if isinstance(key, bool) else c.flag(key)
 
 
-def attention_cache(heads: Heads, window: int | None = None, **more: int) -> Layer:
+def attention_cache(
+    heads: Heads, window: int | None = None, *, copies: int = 1, index_dim: int = 0
+) -> Layer:
     """The cache of an attention with these heads, windowed where ``window`` is given."""
     if window is None:
         return FullAttention(
@@ -263,15 +265,17 @@ def attention_cache(heads: Heads, window: int | None = None, **more: int) -> Lay
             key_dim=heads.key_dim,
             value_dim=heads.value_dim,
             query_heads=heads.query,
-            **more,
+            copies=copies,
+            index_dim=index_dim,
         )
     return SlidingWindow(
         kv_heads=heads.kv,
         key_dim=heads.key_dim,
         value_dim=heads.value_dim,
         query_heads=heads.query,
+        copies=copies,
+        index_dim=index_dim,
         size=window,
-        **more,
     )
 
 

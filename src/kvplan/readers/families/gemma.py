@@ -147,7 +147,7 @@ class PerLayerInput(Sharing):
         """The wide embedding, and the narrow ones side by side with their projection and norm."""
         narrow = self.narrow(c)
         wide = super().embeddings(c)
-        if not narrow:
+        if narrow is None:
             return wide
         rows = c.whole("vocab_size_per_layer_input")
         together = self.depth(c) * narrow
@@ -162,7 +162,7 @@ class PerLayerInput(Sharing):
         """The norms, and the gate, projection and norm of the narrow input."""
         narrow, hidden = self.narrow(c), self.hidden(c)
         norms = super().block_norms(c)
-        if not narrow:
+        if narrow is None:
             return norms
         return (
             *norms,
@@ -171,15 +171,19 @@ class PerLayerInput(Sharing):
             *parts.norm(hidden),
         )
 
-    def narrow(self, c: Config) -> int:
-        """Width of the narrow input."""
-        return c.whole("hidden_size_per_layer_input", 0, least=0)
+    def narrow(self, c: Config) -> int | None:
+        """Width of the narrow input; None where there is none."""
+        return c.whole("hidden_size_per_layer_input", 0, least=0) or None
 
 
 class Gemma3n(PerLayerInput):
     """Several streams (AltUp), a low-rank detour (LAuReL), widths that may differ by layer."""
 
     period = 5
+
+    def narrow(self, c: Config) -> int | None:
+        """A width of 0 leaves its norm."""
+        return c.whole("hidden_size_per_layer_input", least=0)
 
     def networks(self, c: Config) -> Stack[Weights]:
         """One width for all layers, or a list of them."""

@@ -6,7 +6,6 @@ Files cited are those of transformers 5.24.0, below ``models/``.
 from __future__ import annotations
 
 from kvplan.core import weights as w
-from kvplan.core.errors import BadFile
 from kvplan.core.stack import Stack
 from kvplan.readers.config import Config
 from kvplan.readers.families import parts
@@ -54,40 +53,6 @@ class MiMoV2Flash(Named):
     def derive(self, c: Config, count: int) -> list[str]:
         """The first layer and every sixth are full."""
         return [SLIDING if place and (place + 1) % 6 else FULL for place in range(count)]
-
-
-class MiMoV2(MiMoV2Flash):
-    """The published form of the same: ``swa_`` keys, and a flag for each layer.
-
-    MiMo-V2's own config.json: 1 in ``hybrid_layer_pattern`` is a window, in ``moe_layer_freq``
-    experts.
-    """
-
-    def derive(self, c: Config, count: int) -> list[str]:
-        """As the flags say."""
-        if not c.has("hybrid_layer_pattern"):
-            raise BadFile(
-                "The config has no hybrid_layer_pattern, which says which layers have a window.",
-                "Add the key with a 0 or 1 for each layer, or pass it with --set.",
-            )
-        flags = layer_flags(c, "hybrid_layer_pattern", count)
-        return [SLIDING if flag else FULL for flag in flags]
-
-    def derive_networks(self, c: Config, count: int) -> list[str]:
-        """As the flags say, else one dense block first."""
-        if not c.has("moe_layer_freq"):
-            return super().derive_networks(c, count)
-        return [SPARSE if flag else DENSE for flag in layer_flags(c, "moe_layer_freq", count)]
-
-    def sliding_heads(self, c: Config) -> Heads:
-        """Each number under its own key, else that of the full layers."""
-        full = self.heads(c)
-        return Heads(
-            c.whole("swa_num_attention_heads", full.query),
-            c.whole("swa_num_key_value_heads", full.kv),
-            c.whole("swa_head_dim", full.key_dim),
-            c.whole("swa_v_head_dim", full.value_dim),
-        )
 
 
 class HeadGated(Named):

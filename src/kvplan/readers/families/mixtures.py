@@ -34,7 +34,7 @@ class Mixture(Decoder):
     shared_width: str = ""
     expert_bias: bool = False
     router_bias: bool = False
-    mlp_bias = False
+    mlp_bias: str | bool = False
 
     def networks(self, c: Config) -> Stack[Weights]:
         """Dense networks and mixtures, each described only where a block has one."""

@@ -28,6 +28,14 @@ FAMILIES: dict[str, str] = {
     "encoder-decoder": "pairs:Pair",
     "speech-encoder-decoder": "pairs:SoundPair",
     "vision-encoder-decoder": "pairs:Pair",
+    # image_text.py
+    "florence2": "image_text:Florence2",
+    "pix2struct": "image_text:Pix2Struct",
+    "pix2struct_text_model": "image_text:Pix2StructText",
+    "pp_formulanet": "image_text:PPFormulaNet",
+    # t5gemma.py
+    "t5gemma": "t5gemma:T5Gemma",
+    "t5gemma2": "t5gemma:T5Gemma2",
     # speech.py
     "speech_to_text": "speech:Speech2Text",
     "speecht5": "speech:SpeechT5",
@@ -75,6 +83,8 @@ FAMILIES: dict[str, str] = {
     "prophetnet": "bart:ProphetNet",
     "seamless_m4t": "bart:M2M100",
     "seamless_m4t_v2": "bart:M2M100",
+    # blt.py
+    "blt": "blt:Blt",
     # early.py
     "cpmant": "early:CpmAnt",
     "reformer": "early:Reformer",
@@ -99,9 +109,12 @@ FAMILIES: dict[str, str] = {
     "glm": "full:Glm",
     "glm4": "full:Glm4",
     "granite": "full:Llama",
+    "granite4_vision_text": "full:Llama",
+    "granite_docling_text": "full:Llama",
     "helium": "full:Helium",
     "hrm_text": "full:HrmText",
     "hunyuan_v1_dense": "full:HunYuanDense",
+    "hunyuan_vl_text": "full:HunYuanDense",
     "hyperclovax": "full:HyperClovaX",
     "internlm3": "full:Llama",
     "iquestcoder": "full:Llama",
@@ -118,6 +131,26 @@ FAMILIES: dict[str, str] = {
     "smollm3": "full:SmolLm3",
     "stablelm": "full:StableLm",
     "starcoder2": "full:Starcoder2",
+    # remote_code.py and, for Llama by another name, full.py
+    "Yi": "full:Llama",
+    "aquila": "full:Llama",
+    "baichuan": "remote_code:Baichuan",
+    "chatglm": "remote_code:ChatGlm",
+    "internlm": "remote_code:InternLm",
+    "internlm2": "remote_code:InternLm",
+    "mimo": "qwen:Qwen2",
+    "minicpm": "remote_code:MiniCpm",
+    "orion": "remote_code:Orion",
+    "phi-msft": "remote_code:PhiMsft",
+    "phi3small": "remote_code:Phi3Small",
+    "qwen": "remote_code:Qwen1",
+    "skywork": "full:Llama",
+    "stablelm_epoch": "full:StableLm",
+    "telechat": "remote_code:TeleChat",
+    "xverse": "full:Llama",
+    # nas.py
+    "deci": "nas:DeciLm",
+    "nemotron-nas": "nas:NemotronNas",
     # gpt.py
     "biogpt": "gpt:BioGpt",
     "bloom": "gpt:Bloom",
@@ -357,7 +390,6 @@ FAMILIES: dict[str, str] = {
     "mellum": "window_mixtures:Mellum",
     # head_kinds.py
     "laguna": "head_kinds:Laguna",
-    "mimo_v2": "head_kinds:MiMoV2",
     "mimo_v2_flash": "head_kinds:MiMoV2Flash",
     "step3p5": "head_kinds:Step35",
     # llama4.py
@@ -375,6 +407,27 @@ FAMILIES: dict[str, str] = {
     "bailing_hybrid": "kda:BailingHybrid",
     "glm5_next_text": "kda:Glm5NextText",
     "kimi_linear": "kda:KimiLinear",
+    # published_mixtures.py
+    "bailing_moe": "published_mixtures:BailingMoe",
+    "bailing_moe_v2": "published_mixtures:BailingMoe",
+    "deepseek": "published_mixtures:DeepseekMoe",
+    "mimo_v2": "published_mixtures:MiMoV2",
+    # text.py
+    "cosmos3_edge_text": "text:Cosmos3EdgeText",
+    "deepseek_ocr2_text": "text:DeepseekOcr2Text",
+    "glm4v_text": "text:Glm4vText",
+    "glm_image_text": "text:GlmImageText",
+    "glm_ocr_text": "text:GlmOcrText",
+    "molmo2_text": "text:Molmo2Text",
+    "paddleocr_vl_text": "text:PaddleOcrText",
+    "unlimited_ocr_text": "text:UnlimitedOcrText",
+    "voxtral_realtime_text": "text:VoxtralRealtimeText",
+    # inkling.py
+    "inkling2_loop_text": "inkling:Inkling2Loop",
+    "inkling2_text": "inkling:Inkling2",
+    "inkling_text": "inkling:Inkling",
+    # zaya.py
+    "zaya": "zaya:Zaya",
 }
 
 TOWERS: dict[str, str] = {
@@ -386,6 +439,8 @@ TOWERS: dict[str, str] = {
     "swin": "swin:swin",
     # wav2vec2.py
     "wav2vec2": "wav2vec2:wav2vec2",
+    # davit.py
+    "florence_vision": "davit:davit",
     # parakeet.py
     "parakeet_encoder": "parakeet:parakeet",
     # clip.py

@@ -21,15 +21,15 @@ class _Refused(ValueError):
     """What the parser's hooks found."""
 
 
-def parse_json(text: str | bytes, what: str) -> Any:
-    """The value that ``text`` holds; ``what`` names it in messages.
+def parse_json(text: str | bytes, what: str, most: int = MAX_BYTES) -> Any:
+    """The value that ``text`` holds, of at most ``most`` bytes; ``what`` names it in messages.
 
     Raises:
         BadFile: too large, not UTF-8, not JSON, nested too deeply, NaN or infinite numbers, a key
             twice in one object, or a number of thousands of digits.
     """
-    if len(text) > MAX_BYTES:
-        raise BadFile(f"{what} is larger than {MAX_BYTES >> 20} MiB; a config is smaller.")
+    if len(text) > most:
+        raise BadFile(f"{what} is larger than {most >> 20} MiB; a config is smaller.")
     try:
         decoded = text if isinstance(text, str) else text.decode("utf-8-sig")
         return json.loads(decoded, parse_constant=_no_constant, object_pairs_hook=_once)
@@ -46,13 +46,13 @@ def parse_json(text: str | bytes, what: str) -> Any:
         raise BadFile(f"{what} holds a number with too many digits.") from None
 
 
-def parse_object(text: str | bytes, what: str) -> dict[str, Any]:
+def parse_object(text: str | bytes, what: str, most: int = MAX_BYTES) -> dict[str, Any]:
     """The object that ``text`` holds.
 
     Raises:
         BadFile: as ``parse_json``, or the value is no object.
     """
-    value = parse_json(text, what)
+    value = parse_json(text, what, most)
     if not isinstance(value, dict):
         raise BadFile(f"{what} holds {_kind(value)} where an object of keys is needed.")
     return value

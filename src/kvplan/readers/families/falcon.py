@@ -7,22 +7,19 @@ models/falcon/modeling_falcon.py, FalconAttention._split_heads); an engine keeps
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from kvplan.readers.config import Config
 from kvplan.readers.families import parts
-from kvplan.readers.families.base import (
-    NO_OPTIONS,
-    Decoder,
-    Description,
-    Heads,
-    Mixer,
-    Options,
-    Weights,
-    attention_cache,
-)
+from kvplan.readers.families.base import Decoder, Heads, Mixer, Weights, attention_cache
+from kvplan.readers.families.remote_code import Names, Renamed
 
 
 class Falcon(Decoder):
-    """Layer norms, one key for every bias, an MLP without a gate."""
+    """Layer norms, one key for every bias, an MLP without a gate.
+
+    ``groups`` is what a config that does not say so is: of the new architecture or not.
+    """
 
     norm = "layer"
     gated = False
@@ -30,6 +27,11 @@ class Falcon(Decoder):
     mlp_bias = "bias"
     named_head_dim = False
     tied_default = True
+    groups: bool = False
+
+    def grouped(self, c: Config) -> bool:
+        """Whether a group of query heads has a KV head."""
+        return c.flag("new_decoder_architecture", self.groups)
 
     def hidden(self, c: Config) -> int:
         """The older key of the width wins (models/falcon/configuration_falcon.py)."""
@@ -42,46 +44,35 @@ class Falcon(Decoder):
     def heads(self, c: Config) -> Heads:
         """Groups in the new architecture, else one KV head or one for each query."""
         usual = super().heads(c)
-        if c.flag("new_decoder_architecture"):
+        if self.grouped(c):
             return usual._replace(kv=c.whole("num_kv_heads", usual.query))
         return usual._replace(kv=1 if c.flag("multi_query", True) else usual.query)
 
     def attention(self, c: Config, window: int | None = None) -> Mixer:
         """The groups, each kept as often as it has query heads."""
         heads = self.heads(c)
-        copies = heads.query // heads.kv if c.flag("new_decoder_architecture") else 1
+        copies = heads.query // heads.kv if self.grouped(c) else 1
         cache = attention_cache(heads, window, copies=max(1, copies))
         return Mixer((cache,), self.attention_weights(c, heads))
 
     def block_norms(self, c: Config) -> Weights:
         """Two, or one before attention and MLP beside each other (FalconDecoderLayer)."""
-        grouped = c.flag("new_decoder_architecture")
         parallel = c.flag("parallel_attn", True)
-        count = c.whole("num_ln_in_parallel_attn", 2 if grouped else 1, least=0)
+        count = c.whole("num_ln_in_parallel_attn", 2 if self.grouped(c) else 1, least=0)
         return parts.norm(self.hidden(c), self.norm, 2 if not parallel or count == 2 else 1)
 
 
-class RefinedWeb(Falcon):
-    """Falcon under the type and the keys it was published with; ``RefinedWeb`` is the grouped form.
+class RefinedWebModel(Renamed, Falcon):
+    """Falcon 7B under the type and the keys it was published with (configuration_RW.py)."""
 
-    tiiuae/falcon-40b and falcon-7b before Falcon was a part of transformers: configuration_RW.py.
-    """
-
-    grouped: bool = True
-
-    def describe(self, c: Config, options: Options = NO_OPTIONS) -> Description:
-        """The keys by their newer names."""
-        heads = c.whole("n_head")
-        renamed = c.with_values(
-            num_hidden_layers=c.layers("n_layer"),
-            num_attention_heads=heads,
-            num_kv_heads=c.whole("n_head_kv", heads),
-            new_decoder_architecture=self.grouped,
-        )
-        return super().describe(renamed, options)
+    names: ClassVar[Names] = {
+        "num_hidden_layers": "n_layer",
+        "num_attention_heads": "n_head",
+        "num_kv_heads": "n_head_kv",
+    }
 
 
-class RefinedWebModel(RefinedWeb):
-    """The form with one KV head for all, or one each."""
+class RefinedWeb(RefinedWebModel):
+    """Falcon 40B likewise: the grouped form."""
 
-    grouped = False
+    groups = True

@@ -30,12 +30,6 @@ class Llama(Decoder):
     """Attention, gated MLP, two RMS norms."""
 
 
-class Qwen3(Decoder):
-    """Norms on each head's queries and keys."""
-
-    qk_norm = "head"
-
-
 class Arcee(Llama):
     """An MLP without a gate."""
 
@@ -61,9 +55,10 @@ class Glm4(Glm):
     norms = 4
 
 
-class HunYuanDense(Qwen3):
-    """Norms of queries and keys; no biases in the MLP."""
+class HunYuanDense(Llama):
+    """Norms of each head's queries and keys; no biases in the MLP."""
 
+    qk_norm = "head"
     mlp_bias = False
 
 
@@ -229,9 +224,10 @@ class BitNet(Llama):
         return super().network(c) + parts.norm(self.inner(c))
 
 
-class Apertus(Qwen3):
+class Apertus(Llama):
     """Norms of queries and keys, an MLP without a gate whose activation has two parameters."""
 
+    qk_norm = "head"
     gated = False
     mlp_bias = False
 
@@ -261,8 +257,10 @@ class DiffLlama(Llama):
         return super().attention_weights(c, heads) + parts.scalar(heads.key_dim, 4)
 
 
-class Doge(Qwen3):
+class Doge(Llama):
     """A dynamic mask made of the values, scaled residuals, and retrieved experts on request."""
+
+    qk_norm = "head"
 
     def attention_weights(self, c: Config, heads: Heads) -> Weights:
         """models/doge/modeling_doge.py, DogeAttention: A and dt_proj make the mask."""
@@ -298,8 +296,10 @@ class SmolLm3(Llama):
         if not c.flag("use_sliding_window") or self.window(c) is None:
             return [FULL] * count
         if c.has("no_rope_layers"):
-            rotary = c.wholes("no_rope_layers")[:count]
-            return [FULL if turned else SLIDING for turned in rotary]
+            rotary = c.wholes("no_rope_layers")
+            if len(rotary) < count:
+                raise BadFile(f"The config's no_rope_layers has {len(rotary)} of {count} layers.")
+            return [FULL if turned else SLIDING for turned in rotary[:count]]
         interval = c.whole("no_rope_layer_interval")
         return [FULL if (place + 1) % interval else SLIDING for place in range(count)]
 

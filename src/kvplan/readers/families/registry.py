@@ -256,6 +256,11 @@ FAMILIES: dict[str, str] = {
     "granite4_vision_text": "full:Llama",
     "granite_docling": "vision_ocr:GraniteDocling",
     "granite_docling_text": "full:Llama",
+    # vision_tokens.py
+    "apertus1p5": "vision_tokens:Apertus15",
+    "chameleon": "vision_tokens:Chameleon",
+    "fuyu": "vision_tokens:Fuyu",
+    "janus": "vision_tokens:Janus",
     # vision_idefics.py
     "idefics": "vision_idefics:Idefics",
     "idefics2": "vision_idefics:Idefics2",
@@ -406,6 +411,7 @@ FAMILIES: dict[str, str] = {
     # kda.py
     "bailing_hybrid": "kda:BailingHybrid",
     "glm5_next_text": "kda:Glm5NextText",
+    "kimi_k3": "kda:KimiK3",
     "kimi_linear": "kda:KimiLinear",
     # published_mixtures.py
     "bailing_moe": "published_mixtures:BailingMoe",
@@ -495,6 +501,8 @@ TOWERS: dict[str, str] = {
     "hy_v4_vl_vision": "hunyuan:hy_v4",
     # internvl.py
     "internvl_vision": "internvl:internvl",
+    # janus.py
+    "janus_vision_model": "janus:janus",
     # kimi.py
     "kimi_k25_vision": "kimi:moonvit",
     # kosmos.py
@@ -519,6 +527,11 @@ TOWERS: dict[str, str] = {
     "voxtral_realtime_encoder": "whisper_encoder:voxtral_realtime",
     # timm.py
     "timm_wrapper": "timm:unknown",
+    # vqgan.py
+    "apertus1p5_vision_tokenizer": "vqgan:apertus",
+    "janus_vqgan": "vqgan:janus",
+    # wavtokenizer.py
+    "wavtokenizer_encoder": "wavtokenizer:wavtokenizer",
     # vit.py
     "cosmos3_edge_vision": "vit:flat_siglip",
     "idefics2_vision": "vit:plain",

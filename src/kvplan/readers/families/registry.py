@@ -31,7 +31,6 @@ FAMILIES: dict[str, str] = {
     # image_text.py
     "florence2": "image_text:Florence2",
     "pix2struct": "image_text:Pix2Struct",
-    "pix2struct_text_model": "image_text:Pix2StructText",
     "pp_formulanet": "image_text:PPFormulaNet",
     # t5gemma.py
     "t5gemma": "t5gemma:T5Gemma",
@@ -215,14 +214,12 @@ FAMILIES: dict[str, str] = {
     "deepseek_vl_hybrid": "vision:DeepseekVLHybrid",
     "exaone4_5": "vision:Exaone45",
     "fast_vlm": "vision:FastVlm",
-    "gemma3": "vision:Gemma3Vision",
     "got_ocr2": "vision:GotOcr2",
     "hyperclovax_vision_v2": "vision:HyperClovaXVision",
     "internvl": "vision:InternVL",
     "kimi_k25": "vision:KimiK25",
     "lfm2_vl": "vision:Lfm2VL",
     "lighton_ocr": "vision:LightOnOcr",
-    "shieldgemma2": "vision:ShieldGemma2",
     # vision_blip.py
     "blip": "vision_blip:Blip",
     "blip-2": "vision_blip:Blip2",
@@ -230,6 +227,14 @@ FAMILIES: dict[str, str] = {
     "git": "vision_blip:Git",
     "instructblip": "vision_blip:InstructBlip",
     "instructblipvideo": "vision_blip:InstructBlip",
+    # vision_gemma.py
+    "diffusion_gemma": "vision_gemma:DiffusionGemma",
+    "diffusion_gemma_text": "vision_gemma:DiffusionGemmaText",
+    "gemma3": "vision_gemma:Gemma3Vision",
+    "gemma3n": "vision_gemma:Gemma3nVision",
+    "gemma4": "vision_gemma:Gemma4Vision",
+    "gemma4_unified": "vision_gemma:Gemma4Unified",
+    "shieldgemma2": "vision_gemma:ShieldGemma2",
     # vision_glm.py
     "glm46v": "vision_glm:Glm46V",
     "glm4v": "vision_glm:Glm4v",
@@ -434,6 +439,8 @@ FAMILIES: dict[str, str] = {
     "inkling_text": "inkling:Inkling",
     # zaya.py
     "zaya": "zaya:Zaya",
+    # qwen4_exp.py
+    "qwen4_exp_text": "qwen4_exp:Qwen4Exp",
 }
 
 TOWERS: dict[str, str] = {
@@ -447,6 +454,8 @@ TOWERS: dict[str, str] = {
     "wav2vec2": "wav2vec2:wav2vec2",
     # davit.py
     "florence_vision": "davit:davit",
+    # formula.py
+    "pp_formulanet_vision": "formula:formula",
     # parakeet.py
     "parakeet_encoder": "parakeet:parakeet",
     # clip.py
@@ -469,6 +478,7 @@ TOWERS: dict[str, str] = {
     "pixtral": "pixtral:pixtral",
     # qwen_vision.py
     "exaone4_5_vision": "qwen_vision:exaone4_5",
+    "cohere_compass_vision": "qwen_vision:qwen3",
     "qwen2_5_omni_vision_encoder": "qwen_vision:qwen2_5",
     "qwen2_5_vl_vision": "qwen_vision:qwen2_5",
     "qwen2_vl_vision": "qwen_vision:qwen2",
@@ -489,6 +499,11 @@ TOWERS: dict[str, str] = {
     "deepseek_ocr2_vision": "deepseek_ocr:deepseek_ocr2",
     # ernie.py
     "ernie4_5_vl_moe_vision": "ernie:ernie4_5",
+    # gemma.py
+    "gemma3n_audio": "gemma:gemma3n_audio",
+    "gemma3n_vision": "timm:unknown",
+    "gemma4_audio": "gemma:gemma4_audio",
+    "gemma4_vision": "gemma:gemma4_vision",
     # glm.py
     "glm4v_moe_vision": "glm:glm4v",
     "glm4v_vision": "glm:glm4v",

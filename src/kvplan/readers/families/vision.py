@@ -33,22 +33,6 @@ class EitherTies(Composite):
         return c.flag("tie_word_embeddings") or text.flag("tie_word_embeddings")
 
 
-class Gemma3Vision(Composite):
-    """SigLIP, average pooling, a norm and one projection."""
-
-    text_type = "gemma3_text"
-    text_classes = ("Gemma3ForCausalLM",)
-
-    def joint(self, c: Config, text: Config) -> Weights:
-        """models/gemma3/modeling_gemma3.py, Gemma3MultiModalProjector."""
-        width = self.part(c, "vision_config").whole("hidden_size")
-        return (*parts.norm(width), *parts.linear("", width, text.whole("hidden_size")))
-
-
-class ShieldGemma2(Gemma3Vision, EitherTies):
-    """Gemma 3 as a classifier of images: its head is read at the words yes and no."""
-
-
 class AyaVision(Composite):
     """Squares of patches through a gated projection."""
 

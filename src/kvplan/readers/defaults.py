@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 class TypeDefaults(NamedTuple):
     """What a config class knows about itself.
 
-    ``values`` are its raw defaults (None where the class derives the value), ``names`` maps the
-    standard name of a key to the type's own (``hidden_size`` → ``n_embd``), ``sections`` maps a
+    ``values`` are its raw defaults (None where the class derives the value) under the type's own
+    keys, ``names`` maps the standard name of a key to the type's own (``hidden_size`` →
+    ``n_embd``; some classes declare the default under the standard one), ``sections`` maps a
     nested config's key to the type it has when it names none, and the values it starts from.
     """
 
@@ -48,4 +49,6 @@ def of_type(model_type: str) -> TypeDefaults:
     row = _table()[1].get(model_type)
     if row is None:
         return NO_DEFAULTS
-    return TypeDefaults(row["defaults"], row.get("names", {}), row.get("sections", {}))
+    names = row.get("names", {})
+    values = {names.get(key, key): value for key, value in row["defaults"].items()}
+    return TypeDefaults(values, names, row.get("sections", {}))

@@ -45,8 +45,12 @@ class DeepseekV32(Glm4MoeLite):
         weights = self.latent_weights(c, shape)
         if not own:
             return Mixer((shape.cache(),), weights)
-        cache = shape.cache(index_dim=c.whole("index_head_dim"))
+        cache = shape.cache(index_dim=self.index_width(c))
         return Mixer((cache,), weights + self.indexer(c, shape.query_rank))
+
+    def index_width(self, c: Config) -> int:
+        """Elements that a token leaves for the indexer."""
+        return c.whole("index_head_dim")
 
     def indexer(self, c: Config, query_width: int) -> Weights:
         """Queries out of the query's rank, one key, its norm, and a weight for each head."""

@@ -18,12 +18,13 @@ FAMILIES: dict[str, str] = {
     "moonshine": "asr:Moonshine",
     "moonshine_streaming": "asr:MoonshineStreaming",
     # bart_alone.py
-    "musicgen": "bart_alone:Musicgen",
-    "musicgen_decoder": "bart_alone:MusicgenDecoder",
-    "musicgen_melody": "bart_alone:MusicgenMelody",
-    "musicgen_melody_decoder": "bart_alone:MusicgenMelodyDecoder",
     "pp_formulanet_text": "bart_alone:PPFormulaNetText",
     "trocr": "bart_alone:TrOcr",
+    # musicgen.py
+    "musicgen": "musicgen:Musicgen",
+    "musicgen_decoder": "musicgen:MusicgenDecoder",
+    "musicgen_melody": "musicgen:MusicgenMelody",
+    "musicgen_melody_decoder": "musicgen:MelodyDecoder",
     # pairs.py
     "encoder-decoder": "pairs:Pair",
     "speech-encoder-decoder": "pairs:SoundPair",
@@ -454,6 +455,8 @@ TOWERS: dict[str, str] = {
     "wav2vec2": "wav2vec2:wav2vec2",
     # davit.py
     "florence_vision": "davit:davit",
+    # encodec.py
+    "encodec": "encodec:encodec",
     # formula.py
     "pp_formulanet_vision": "formula:formula",
     # parakeet.py

@@ -195,7 +195,8 @@ class Config:
 
     def with_values(self, **values: Any) -> Config:
         """The same section with some values replaced (a family's older spelling)."""
-        return self._nest(Config({**self.raw, **values}, self.model_type, self.path, self.given))
+        kept = {key: found for key, found in self.raw.items() if self._native(key) not in values}
+        return self._nest(Config({**kept, **values}, self.model_type, self.path, self.given))
 
     def _nest(self, inner: Config) -> Config:
         """Remembers a config made out of this one, so that its facts are told too."""

@@ -6,14 +6,12 @@ The cross-attention has the same heads as the decoder's own. Rules are those of 
 from __future__ import annotations
 
 from kvplan.core import weights as w
-from kvplan.core.errors import UnknownModelType
 from kvplan.core.model import Block
 from kvplan.core.stack import Stack
 from kvplan.readers.config import Config
 from kvplan.readers.families import parts
 from kvplan.readers.families.base import Heads, Weights
-from kvplan.readers.families.encoder_decoder import EncoderDecoder, caches, full_attention
-from kvplan.readers.families.registry import tower_of
+from kvplan.readers.families.encoder_decoder import EncoderDecoder, caches, full_attention, tower
 
 
 class SpeechDecoder(EncoderDecoder):
@@ -277,12 +275,3 @@ def attention_weights(
     return parts.attention(
         width, heads.query, heads.kv, heads.key_dim, bias=bias, out_bias=output_bias
     )
-
-
-def tower(part: Config) -> Weights:
-    """The encoder's tensors by its own type."""
-    found = tower_of(part.model_type)
-    if found is None:
-        raise UnknownModelType(f"The encoder type {part.model_type!r} is not known.")
-    weights: Weights = found(part)
-    return weights

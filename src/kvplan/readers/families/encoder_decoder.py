@@ -10,7 +10,7 @@ an encoder's tokens only where the asker says how many there are.
 from __future__ import annotations
 
 from kvplan.core import weights as w
-from kvplan.core.errors import BadFile
+from kvplan.core.errors import BadFile, UnknownModelType
 from kvplan.core.layers import CrossAttention, Layer
 from kvplan.core.model import Block
 from kvplan.core.stack import Stack
@@ -25,6 +25,7 @@ from kvplan.readers.families.base import (
     Weights,
     attention_cache,
 )
+from kvplan.readers.families.registry import tower_of
 
 DECODER_ALONE = ("ForCausalLM", "Decoder")
 
@@ -152,6 +153,21 @@ def reading_encoder(found: Description, c: Config, heads: Heads, options: Option
     cross = cross_cache(heads, source)
     kinds = tuple([(*block, cross) for block in found.blocks.kinds])
     return found._replace(blocks=Stack(kinds, found.blocks.order), encoder_tokens=source)
+
+
+def tower(section: Config) -> Weights:
+    """The tensors of a nested encoder by its own type.
+
+    Raises:
+        UnknownModelType: its type is not known.
+    """
+    found = tower_of(section.model_type)
+    if found is None:
+        raise UnknownModelType(
+            f"The type {section.model_type!r} (in {section.path}) is not known as an encoder."
+        )
+    weights: Weights = found(section)
+    return weights
 
 
 def equal_heads(c: Config, width: int, key: str) -> Heads:

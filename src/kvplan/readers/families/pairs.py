@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kvplan.core import weights as w
-from kvplan.core.errors import UnknownModelType
 from kvplan.readers.config import Config
 from kvplan.readers.families import parts
 from kvplan.readers.families.base import NO_OPTIONS, Description, Family, Options, Weights
 from kvplan.readers.families.bert import Bert
 from kvplan.readers.families.composite import described
-from kvplan.readers.families.encoder_decoder import as_decoder
-from kvplan.readers.families.registry import family_of, tower_of
+from kvplan.readers.families.encoder_decoder import as_decoder, tower
+from kvplan.readers.families.registry import family_of
 from kvplan.readers.towers import deit, swin, wav2vec2
 
 SOURCE_TOKENS: dict[str, Callable[[Config], int]] = {
@@ -68,11 +67,8 @@ class SoundPair(Pair):
 
 def backbone(encoder: Config) -> Weights:
     """The encoder as ``AutoModel`` builds it: with the pooler of its class, without a head."""
-    tower = tower_of(encoder.model_type)
     family = family_of(encoder.model_type)
-    if tower is None and not isinstance(family, Bert):
-        raise UnknownModelType(f"The encoder type {encoder.model_type!r} is not known.")
-    found: Weights = family.backbone(encoder) if tower is None else tower(encoder)
+    found: Weights = family.backbone(encoder) if isinstance(family, Bert) else tower(encoder)
     return found
 
 

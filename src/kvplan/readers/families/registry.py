@@ -216,6 +216,8 @@ FAMILIES: dict[str, str] = {
     "exaone4_5": "vision:Exaone45",
     "fast_vlm": "vision:FastVlm",
     "got_ocr2": "vision:GotOcr2",
+    "pp_chart2table": "vision:GotOcr2",
+    "qianfan_ocr": "vision:InternVL",
     "hyperclovax_vision_v2": "vision:HyperClovaXVision",
     "internvl": "vision:InternVL",
     "kimi_k25": "vision:KimiK25",
@@ -272,6 +274,8 @@ FAMILIES: dict[str, str] = {
     "idefics2": "vision_idefics:Idefics2",
     "idefics3": "vision_idefics:Idefics3",
     "smolvlm": "vision_idefics:Idefics3",
+    # actions.py
+    "pi0": "actions:Pi0",
     # audio.py
     "audioflamingo3": "audio:AudioFlamingo",
     "fun_asr_nano": "audio:FunAsr",
@@ -289,6 +293,19 @@ FAMILIES: dict[str, str] = {
     "vibevoice_asr": "audio:VibeVoiceAsr",
     "voxtral": "audio:Voxtral",
     "voxtral_realtime": "audio:VoxtralRealtime",
+    # omni.py
+    "muse_glimmer": "omni:MuseGlimmer",
+    "muse_spark": "omni:MuseSpark",
+    "nemotron_h_omni": "omni:NemotronOmni",
+    "phi4_multimodal": "omni:Phi4Multimodal",
+    "qwen2_5_omni_thinker": "omni:QwenThinker",
+    "qwen3_omni_moe_thinker": "omni:QwenThinker",
+    # vision_documents.py
+    "minicpm_ocr": "vision_documents:MiniCpmOcr",
+    "minicpmv4_6": "vision_documents:MiniCpmOcr",
+    "minicpmv4_7": "vision_documents:MiniCpmOcr",
+    "paddleocr_vl": "vision_documents:PaddleOcr",
+    "unlimited_ocr": "vision_documents:UnlimitedOcr",
     # vision_llama.py
     "llama4": "vision_llama:Llama4",
     "mllama": "vision_llama:Mllama",
@@ -299,10 +316,19 @@ FAMILIES: dict[str, str] = {
     "llava_next_video": "vision_llava:LlavaNextVideo",
     "llava_onevision": "vision_llava:LlavaOnevision",
     "paligemma": "vision_llava:PaliGemma",
+    "perception_lm": "vision_llava:PerceptionLM",
+    "video_llama_3": "vision_llava:VideoLlama3",
     "video_llava": "vision_llava:VideoLlava",
     "vipllava": "vision_llava:VipLlava",
     # vision_mistral.py
     "mistral3": "vision_mistral:Mistral3",
+    "mistral_large4": "vision_mistral:Mistral3",
+    # vision_mixtures.py
+    "minimax_m3_vl": "vision_mixtures:MiniMaxM3VL",
+    "step3p7": "vision_mixtures:Step37",
+    # vision_molmo.py
+    "molmo2": "vision_molmo:Molmo2",
+    "ovis2": "vision_molmo:Ovis2",
     # vision_qwen.py
     "qwen2_5_vl": "vision_qwen:Qwen2VL",
     "qwen2_vl": "vision_qwen:Qwen2VL",
@@ -463,6 +489,7 @@ TOWERS: dict[str, str] = {
     "parakeet_encoder": "parakeet:parakeet",
     # clip.py
     "clip_vision_model": "clip:clip",
+    "unlimited_ocr_vision": "clip:unlimited_ocr",
     "git_vision_model": "clip:clip",
     "idefics_vision": "clip:clip",
     "kosmos_2_vision_model": "clip:clip",
@@ -477,6 +504,12 @@ TOWERS: dict[str, str] = {
     # llama_vision.py
     "llama4_vision_model": "llama_vision:llama4",
     "mllama_vision_model": "llama_vision:mllama",
+    # mergers.py
+    "minicpm_ocr_vision": "mergers:minicpm",
+    "minicpmv4_6_vision": "mergers:minicpm",
+    "minicpmv4_7_vision": "mergers:minicpm",
+    "molmo2_vision": "mergers:molmo2",
+    "ovis2_vision": "mergers:ovis2",
     # pixtral.py
     "pixtral": "pixtral:pixtral",
     # qwen_vision.py
@@ -519,6 +552,7 @@ TOWERS: dict[str, str] = {
     "hy_v4_vl_vision": "hunyuan:hy_v4",
     # internvl.py
     "internvl_vision": "internvl:internvl",
+    "qianfan_ocr_vision": "internvl:internvl",
     # janus.py
     "janus_vision_model": "janus:janus",
     # kimi.py
@@ -527,12 +561,23 @@ TOWERS: dict[str, str] = {
     "kosmos_2_5_vision_model": "kosmos:kosmos2_5",
     # sam.py
     "got_ocr2_vision": "sam:sam",
+    "pp_chart2table_vision": "sam:sam",
     "sam_vision_model": "sam:sam",
+    # radio.py
+    "radio": "radio:radio",
+    # rotary_vit.py
+    "minimax_m3_vl_vision": "rotary_vit:minimax_m3",
+    "muse_glimmer_vision": "rotary_vit:muse",
+    "muse_spark_vision": "rotary_vit:muse",
+    "step3p5_vision": "rotary_vit:step",
+    "video_llama_3_vision": "rotary_vit:video_llama3",
     # speech.py
     "fun_asr_nano_encoder": "speech:fun_asr",
     "nemotron3_5_transcribe_audio": "speech:nemotron_transcribe",
     "nemotron3_5_transcribe_word_timestamp": "speech:nemotron_timestamps",
     "omniasr_audio": "speech:omni_asr",
+    # waveform.py
+    "muse_spark_audio": "waveform:muse_spark",
     # whisper_encoder.py
     "audioflamingo3_encoder": "whisper_encoder:whisper",
     "glmasr_encoder": "whisper_encoder:glm_asr",
@@ -554,6 +599,7 @@ TOWERS: dict[str, str] = {
     "cosmos3_edge_vision": "vit:flat_siglip",
     "idefics2_vision": "vit:plain",
     "idefics3_vision": "vit:plain",
+    "paddleocr_vl_vision": "vit:plain",
     "siglip2_vision_model": "vit:siglip2",
     "siglip_vision_model": "vit:siglip",
     "smolvlm_vision": "vit:plain",

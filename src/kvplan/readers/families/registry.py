@@ -93,6 +93,9 @@ FAMILIES: dict[str, str] = {
     "RefinedWeb": "falcon:RefinedWeb",
     "RefinedWebModel": "falcon:RefinedWebModel",
     "falcon": "falcon:Falcon",
+    # evolla.py
+    "EvollaModel": "evolla:Evolla",
+    "evolla": "evolla:Evolla",
     # full.py
     "apertus": "full:Apertus",
     "apertus1p5_text": "full:Apertus15Text",
@@ -206,8 +209,10 @@ FAMILIES: dict[str, str] = {
     # latent_windows.py
     "dots3_note_text": "latent_windows:Dots3Note",
     # vision.py
+    "aria": "vision:Aria",
     "aya_vision": "vision:AyaVision",
     "cohere2_vision": "vision:Cohere2Vision",
+    "cohere_compass": "vision:CohereCompass",
     "cosmos3_edge": "vision:Cosmos3Edge",
     "cosmos3_edge_text": "full:Arcee",
     "cosmos3_omni": "vision:Cosmos3Omni",
@@ -222,6 +227,7 @@ FAMILIES: dict[str, str] = {
     "internvl": "vision:InternVL",
     "kimi_k25": "vision:KimiK25",
     "lfm2_vl": "vision:Lfm2VL",
+    "lfm3_vl": "vision:Lfm3VL",
     "lighton_ocr": "vision:LightOnOcr",
     # vision_blip.py
     "blip": "vision_blip:Blip",
@@ -251,6 +257,10 @@ FAMILIES: dict[str, str] = {
     "hunyuan_vl": "vision_hunyuan:HunYuanVL",
     "hunyuan_vl_text": "full:HunYuanDense",
     "hy_v4_vl": "vision_hunyuan:HYV4VL",
+    # vision_inkling.py
+    "inkling2": "vision_inkling:Inkling2MM",
+    "inkling2_loop": "vision_inkling:Inkling2LoopMM",
+    "inkling_mm_model": "vision_inkling:InklingMM",
     # vision_kosmos.py
     "kosmos-2": "vision_kosmos:Kosmos2",
     "kosmos-2.5": "vision_kosmos:Kosmos25",
@@ -550,6 +560,10 @@ TOWERS: dict[str, str] = {
     # hunyuan.py
     "hunyuan_vl_vision": "hunyuan:hunyuan_vl",
     "hy_v4_vl_vision": "hunyuan:hy_v4",
+    # inkling.py
+    "inkling2_vision": "inkling:inkling2",
+    "inkling_audio": "inkling:sound",
+    "inkling_vision": "inkling:folding",
     # internvl.py
     "internvl_vision": "internvl:internvl",
     "qianfan_ocr_vision": "internvl:internvl",
@@ -559,6 +573,8 @@ TOWERS: dict[str, str] = {
     "kimi_k25_vision": "kimi:moonvit",
     # kosmos.py
     "kosmos_2_5_vision_model": "kosmos:kosmos2_5",
+    # lfm.py
+    "lfm3_vl_vision": "lfm:lfm3",
     # sam.py
     "got_ocr2_vision": "sam:sam",
     "pp_chart2table_vision": "sam:sam",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from kvplan.core.errors import BadFile
 from kvplan.readers.config import Config
 from kvplan.readers.families import parts
 from kvplan.readers.families.base import Weights
@@ -238,3 +239,56 @@ class DeepseekVLHybrid(Composite):
             *projections(channels * 4, half),
             *projections(hidden, hidden),
         )
+
+
+class Aria(Composite):
+    """Learned queries read the patches, then a network without biases."""
+
+    text_type = "aria_text"
+    text_classes = ("AriaTextForCausalLM",)
+
+    def joint(self, c: Config, text: Config) -> Weights:
+        """models/aria/modeling_aria.py, AriaProjector: an attention behind three projections."""
+        width, hidden = (
+            self.part(c, "vision_config").whole("hidden_size"),
+            text.whole("hidden_size"),
+        )
+        return (
+            *parts.scalar(self.queries(c) * width),
+            *parts.linear("", width, width, count=3),
+            *parts.attention(width, 1, 1, width, bias=True),
+            *projections(width, width),
+            *parts.norm(width, "layer", 3),
+            *projections(width, hidden, hidden, bias=False),
+        )
+
+    @staticmethod
+    def queries(c: Config) -> int:
+        """The most queries for any number of patches (AriaConfig, __post_init__)."""
+        sizes = c.value("projector_patch_to_query_dict", {"1225": 128, "4900": 256})
+        counts = list(sizes.values()) if isinstance(sizes, dict) else []
+        if not counts or not all(type(count) is int and count > 0 for count in counts):
+            raise BadFile("The config's projector_patch_to_query_dict is not a map to numbers.")
+        return int(max(counts))
+
+
+class CohereCompass(Composite):
+    """An encoder like Qwen 3's, which ends in the text model's width."""
+
+    text_type = "cohere_compass_text"
+    text_classes = ("CohereCompassForCausalLM",)
+
+
+class Lfm3VL(Composite):
+    """Squares of normalised patches through two projections."""
+
+    text_type = "lfm3"
+
+    def joint(self, c: Config, text: Config) -> Weights:
+        """models/lfm3_vl/modeling_lfm3_vl.py, Lfm3VlMultiModalProjector."""
+        vision = self.part(c, "vision_config")
+        width, inner = vision.whole("hidden_size"), c.whole("projector_hidden_size")
+        joined = width * vision.whole("spatial_merge_size") ** 2
+        bias = c.flag("projector_bias")
+        norm = parts.norm(width, "layer")
+        return norm + projections(joined, inner, text.whole("hidden_size"), bias=bias)

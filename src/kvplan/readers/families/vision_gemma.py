@@ -53,8 +53,8 @@ class Gemma4Vision(Composite):
     """Encoders of images and sound, each where the file has one, and a projection for each."""
 
     text_type = "gemma4_text"
-    text_classes = ("Gemma4ForCausalLM",)
-    towers = ("vision_config", "audio_config")
+    text_classes: tuple[str, ...] = ("Gemma4ForCausalLM",)
+    towers: tuple[str, ...] = ("vision_config", "audio_config")
 
     def joint(self, c: Config, text: Config) -> Weights:
         """models/gemma4/modeling_gemma4.py, Gemma4MultimodalEmbedder: its norm has no scale."""

@@ -12,6 +12,7 @@ from kvplan.readers.families.base import NO_OPTIONS, Decoder, Description, Optio
 from kvplan.readers.families.composite import Composite
 from kvplan.readers.families.registry import tower_of
 from kvplan.readers.towers import speech
+from kvplan.readers.towers.blip import qformer
 
 
 class AudioComposite(Composite):
@@ -136,14 +137,16 @@ class FunAsr(TiedAudio):
 class GraniteSpeech(TiedAudio):
     """Learned queries gather a window of frames (models/granite_speech)."""
 
-    towers = ("encoder_config", "projector_config")
+    towers = ("encoder_config",)
 
     def joint(self, c: Config, text: Config) -> Weights:
-        """GraniteSpeechEncoderProjector without its Q-Former."""
-        width = c.section("projector_config").whole("hidden_size")
+        """GraniteSpeechEncoderProjector: the queries, their Q-Former and a projection."""
+        reader = c.section("projector_config")
+        width, source = reader.whole("hidden_size"), reader.whole("encoder_hidden_size")
         queries = c.whole("window_size") // c.whole("downsample_rate")
         return (
             *parts.scalar(width, queries),
+            *qformer(reader, source, words=reader.flag("use_qformer_text_input")),
             *parts.linear("", width, text.whole("hidden_size"), bias=True),
         )
 

@@ -9,15 +9,17 @@ from kvplan.readers.config import Config
 from kvplan.readers.families import parts
 from kvplan.readers.families.base import Weights
 from kvplan.readers.families.composite import Composite
+from kvplan.readers.families.vision import EitherTies, projections
 
 MOST_FEATURES = 4096
 
 
-def num_feature_layers(c: Config) -> int:
-    """How many of the tower's layers the projector reads: the key names one, or a list of them."""
+def feature_width(c: Config) -> int:
+    """Width of the tower's output: ``vision_feature_layer`` is one, or a list side by side."""
+    width = c.section("vision_config").whole("hidden_size")
     if not c.is_list("vision_feature_layer"):
-        return 1
-    return len(c.wholes("vision_feature_layer", least=-MOST_FEATURES))
+        return width
+    return width * len(c.wholes("vision_feature_layer", least=-MOST_FEATURES))
 
 
 class LlavaNext(Composite):
@@ -30,32 +32,19 @@ class LlavaNext(Composite):
 
     def joint(self, c: Config, text: Config) -> Weights:
         """The projector, and what the type has beside it."""
-        width = c.section("vision_config").whole("hidden_size") * num_feature_layers(c)
-        out, bias = text.whole("hidden_size"), c.flag("multimodal_projector_bias")
-        return (
-            *parts.linear("", width, out, bias),
-            *parts.linear("", out, out, bias),
-            *(parts.scalar(out) if self.newline else ()),
-        )
+        out = text.whole("hidden_size")
+        found = projections(feature_width(c), out, out, bias=c.flag("multimodal_projector_bias"))
+        return found + parts.scalar(out) if self.newline else found
 
 
-class Llava(LlavaNext):
-    """No line ends; the text model may tie the head too.
-
-    models/llava/configuration_llava.py, LlavaConfig.__post_init__.
-    """
+class Llava(LlavaNext, EitherTies):
+    """No line ends (models/llava/modeling_llava.py)."""
 
     newline = False
 
-    def tied(self, c: Config, text: Config) -> bool:
-        """By the word of one of them."""
-        return c.flag("tie_word_embeddings") or text.flag("tie_word_embeddings")
 
-
-class LlavaOnevision(Llava):
-    """Line ends, and tied by either word (models/llava_onevision)."""
-
-    newline = True
+class LlavaOnevision(LlavaNext, EitherTies):
+    """Line ends (models/llava_onevision/modeling_llava_onevision.py)."""
 
 
 class LlavaNextVideo(LlavaOnevision):
@@ -69,11 +58,8 @@ class LlavaNextVideo(LlavaOnevision):
         found = super().joint(c, text)
         if c.text("spatial_pool_mode") != "conv":
             return found
-        width, stride = (
-            c.section("vision_config").whole("hidden_size"),
-            c.whole("spatial_pool_stride"),
-        )
-        out = c.whole("spatial_pool_out_channels", width)
+        width = c.section("vision_config").whole("hidden_size")
+        out, stride = c.whole("spatial_pool_out_channels", width), c.whole("spatial_pool_stride")
         return found + parts.convolution("", width, out, stride, stride)
 
 
@@ -93,13 +79,8 @@ class VipLlava(Composite):
 
     def joint(self, c: Config, text: Config) -> Weights:
         """A norm, then two layers."""
-        width = c.section("vision_config").whole("hidden_size") * num_feature_layers(c)
-        out = text.whole("hidden_size")
-        return (
-            *parts.norm(width, "layer"),
-            *parts.linear("", width, out, bias=True),
-            *parts.linear("", out, out, bias=True),
-        )
+        width, out = feature_width(c), text.whole("hidden_size")
+        return (*parts.norm(width, "layer"), *projections(width, out, out))
 
 
 class PaliGemma(Composite):
@@ -110,4 +91,31 @@ class PaliGemma(Composite):
     def joint(self, c: Config, text: Config) -> Weights:
         """The projection."""
         width = c.section("vision_config").whole("hidden_size")
-        return parts.linear("", width, c.whole("projection_dim"), bias=True)
+        return projections(width, c.whole("projection_dim"))
+
+
+class VideoLlama3(EitherTies):
+    """Two layers (models/video_llama_3/modeling_video_llama_3.py)."""
+
+    text_type = "qwen2"
+
+    def joint(self, c: Config, text: Config) -> Weights:
+        """VideoLlama3Projector."""
+        width, out = c.section("vision_config").whole("hidden_size"), text.whole("hidden_size")
+        return projections(width, out, out)
+
+
+class PerceptionLM(Composite):
+    """A timm encoder, of whose shape the config gives the width (models/perception_lm)."""
+
+    def tied(self, c: Config, text: Config) -> bool:
+        """By the enclosing config, or by the text model where that says nothing."""
+        return c.flag("tie_word_embeddings", text.flag("tie_word_embeddings"))
+
+    def joint(self, c: Config, text: Config) -> Weights:
+        """PerceptionLMMultiModalProjector; nothing where the width is left open too."""
+        made = c.section("vision_config").section("model_args")
+        if not made.has("embed_dim"):
+            return ()
+        out = text.whole("hidden_size")
+        return projections(made.whole("embed_dim"), out, out)

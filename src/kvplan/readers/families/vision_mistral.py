@@ -6,21 +6,20 @@ from kvplan.readers.config import Config
 from kvplan.readers.families import parts
 from kvplan.readers.families.base import Weights
 from kvplan.readers.families.composite import Composite
-from kvplan.readers.families.vision_llava import num_feature_layers
+from kvplan.readers.families.vision import projections
+from kvplan.readers.families.vision_llava import feature_width
 
 
 class Mistral3(Composite):
-    """transformers 5.24.0, models/mistral3/modeling_mistral3.py, Mistral3MultiModalProjector."""
+    """Mistral 3 (transformers 5.24.0, models/mistral3) and Mistral Large 4."""
 
     text_type = "mistral"
 
     def joint(self, c: Config, text: Config) -> Weights:
-        """A norm, a square of patches to one, then two layers."""
+        """Mistral3MultiModalProjector: a norm, a square of patches to one, then two layers."""
         width, out = c.section("vision_config").whole("hidden_size"), text.whole("hidden_size")
-        bias = c.flag("multimodal_projector_bias")
         return (
             *parts.norm(width),
             *parts.linear("", width * c.whole("spatial_merge_size") ** 2, width),
-            *parts.linear("", width * num_feature_layers(c), out, bias),
-            *parts.linear("", out, out, bias),
+            *projections(feature_width(c), out, out, bias=c.flag("multimodal_projector_bias")),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kvplan.readers.config import Config
 from kvplan.readers.families.composite import Composite
+from kvplan.readers.families.vision import EitherTies
 
 
 class Qwen3VL(Composite):
@@ -11,24 +12,19 @@ class Qwen3VL(Composite):
 
 
 class Qwen35VL(Composite):
-    """The type whose text model has a class of its own under the same name."""
+    """Types whose text model has a class of its own that takes the whole config too."""
 
     text_classes = ("Qwen3_5ForCausalLM", "Qwen3_5MoeForCausalLM", "Qwen4ExpForCausalLM")
 
 
-class Qwen2VL(Composite):
-    """Either config may tie the head; older files have the text model's keys beside the tower's.
-
-    transformers 5.24.0, models/qwen2_vl/configuration_qwen2_vl.py, Qwen2VLConfig.__post_init__.
-    """
+class FlatText(Composite):
+    """Older files have the text model's keys beside the tower's section."""
 
     def text_part(self, c: Config) -> Config:
         """The text section, or the whole file where it has none."""
-        if c.in_file(self.text):
-            return super().text_part(c)
         section = super().text_part(c)
-        return Config(c.raw, section.model_type, c.path)
+        return section if c.in_file(self.text) else Config(c.raw, section.model_type, c.path)
 
-    def tied(self, c: Config, text: Config) -> bool:
-        """By the word of one of them."""
-        return c.flag("tie_word_embeddings") or text.flag("tie_word_embeddings")
+
+class Qwen2VL(FlatText, EitherTies):
+    """Qwen 2 and 2.5 (transformers 5.24.0, models/qwen2_vl/configuration_qwen2_vl.py)."""

@@ -1,4 +1,7 @@
-"""CLIP's vision transformer and those that keep its shape."""
+"""CLIP's vision transformer and what is built on it.
+
+The rules are those of transformers 5.24.0, models/clip/modeling_clip.py.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,30 @@ from kvplan.readers.config import Config
 from kvplan.readers.families import parts
 from kvplan.readers.families.base import Weights
 from kvplan.readers.towers import vit
+from kvplan.readers.towers.deepseek_ocr import convolved
 
 
 def clip(c: Config) -> Weights:
-    """A class token, learned positions, a norm before and one after the blocks.
+    """CLIPVisionModel: a class token, learned positions, norms around the blocks."""
+    width = c.whole("hidden_size")
+    return (
+        *vit.patches(c, width, bias=False),
+        *without_patches(c),
+        *parts.norm(width, "layer"),
+    )
 
-    transformers 5.24.0, models/clip/modeling_clip.py, CLIPVisionModel.
-    """
-    width, patch = c.whole("hidden_size"), c.whole("patch_size")
+
+def without_patches(c: Config) -> Weights:
+    """The transformer over patches that another encoder made, without the last norm."""
+    width = c.whole("hidden_size")
     return (
         *parts.scalar(width),
-        *parts.convolution("", c.whole("num_channels"), width, patch, patch, bias=False),
-        *parts.embedding((c.whole("image_size") // patch) ** 2 + 1, width),
+        *parts.embedding(vit.patch_count(c) + 1, width),
+        *parts.norm(width, "layer"),
         *vit.blocks(width, c.whole("intermediate_size"), c.layers()),
-        *parts.norm(width, "layer", 2),
     )
+
+
+def unlimited_ocr(c: Config) -> Weights:
+    """SAM's encoder, whose output CLIP's reads (models/unlimited_ocr/modeling_unlimited_ocr.py)."""
+    return (*convolved(c.section("sam_config")), *without_patches(c.section("encoder_config")))

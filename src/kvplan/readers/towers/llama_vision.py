@@ -48,18 +48,9 @@ def mllama(c: Config) -> Weights:
         *parts.repeat(parts.embedding(ratios, tiled), 2),
         *parts.scalar(1, 3),
         *parts.norm(width, "layer", 2),
-        *_mllama_blocks(c, width, plain + gated),
+        *vit.blocks(width, c.whole("intermediate_size"), plain + gated, bias=False, mlp_bias=True),
         *parts.scalar(1, 2 * gated),
     )
-
-
-def _mllama_blocks(c: Config, width: int, depth: int) -> Weights:
-    one = (
-        *parts.attention(width, 1, 1, width),
-        *parts.mlp(width, c.whole("intermediate_size"), gated=False, bias=True),
-        *parts.norm(width, "layer", 2),
-    )
-    return parts.repeat(one, depth)
 
 
 def _aspect_ratios(c: Config) -> int:

@@ -10,9 +10,9 @@ from kvplan.readers.towers import vit
 
 def pixtral(c: Config) -> Weights:
     """A norm before the blocks (transformers 5.24.0, models/pixtral/modeling_pixtral.py)."""
-    width, patch = c.whole("hidden_size"), c.whole("patch_size")
+    width = c.whole("hidden_size")
     return (
-        *parts.convolution("", c.whole("num_channels"), width, patch, patch, bias=False),
+        *vit.patches(c, width, bias=False),
         *parts.norm(width),
         *vit.blocks(
             width, c.whole("intermediate_size"), c.layers(), bias=False, norm="rms", gated=True

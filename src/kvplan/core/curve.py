@@ -55,7 +55,7 @@ class Curve:
     @property
     def period(self) -> int:
         """Tokens after which the shape of the steps repeats."""
-        return lcm(*(layer.period for layer, _ in self.layers))
+        return lcm(self.fmt.period, *(layer.period for layer, _ in self.layers))
 
     def marginal(self, tokens: int) -> int:
         """Bytes that one more token adds at this length, on average over one period."""
@@ -68,14 +68,11 @@ class Curve:
         Steps make the curve fall at the end of a period (a group is compressed), so the peak is
         just before the last such fall or at the end.
         """
-        period = self.period
-        if period == 1:
+        if self.period == 1:
             return self.bytes(tokens)
-        candidates = {tokens}
-        for layer, _ in self.layers:
-            last_fall = tokens // layer.period * layer.period
-            candidates.add(max(0, last_fall - 1))
-        return max(map(self.bytes, candidates))
+        periods = {self.fmt.period, *(layer.period for layer, _ in self.layers)} - {1}
+        falls = {max(0, tokens // period * period - 1) for period in periods}
+        return max(map(self.bytes, falls | {tokens}))
 
     def longest(self, budget_bytes: int, limit: int = MAX_TOKENS) -> int | None:
         """The most tokens of one sequence that fit in ``budget_bytes``; None if not even the fixed

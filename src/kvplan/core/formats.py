@@ -66,6 +66,11 @@ class Format:
         return True
 
     @property
+    def period(self) -> int:
+        """Tokens after which the steps of the cost repeat (1 where there are none)."""
+        return 1
+
+    @property
     def bits_per_element(self) -> float:
         """Bits an element costs with its scales, for a long row."""
         stored = self.keys(1 << 20, 8, 128)
@@ -166,6 +171,11 @@ class Kivi(Format):
     def linear(self) -> bool:
         """The recent window costs more than the rest."""
         return False
+
+    @property
+    def period(self) -> int:
+        """A residual of keys fills up, then is packed at once."""
+        return self.residual
 
 
 def _table(*formats: Format) -> dict[str, Format]:

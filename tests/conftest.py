@@ -1,0 +1,20 @@
+"""A clean environment for every test: nothing from the machine's own settings or caches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+SETTINGS = ("HF_TOKEN", "HF_ENDPOINT", "HF_HOME", "HF_HUB_OFFLINE", "OLLAMA_MODELS")
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in (*SETTINGS, "KVPLAN_DEBUG"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("KVPLAN_OFFLINE", "1")
+    monkeypatch.setenv("KVPLAN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "160")

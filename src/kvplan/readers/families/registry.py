@@ -330,6 +330,9 @@ FAMILIES: dict[str, str] = {
     "video_llama_3": "vision_llava:VideoLlama3",
     "video_llava": "vision_llava:VideoLlava",
     "vipllava": "vision_llava:VipLlava",
+    # vision_latent.py
+    "dots3_note": "vision_latent:Dots3NoteOmni",
+    "kimi_vl": "vision_latent:KimiVL",
     # vision_mistral.py
     "mistral3": "vision_mistral:Mistral3",
     "mistral_large4": "vision_mistral:Mistral3",
@@ -541,6 +544,9 @@ TOWERS: dict[str, str] = {
     "instructblipvideo_vision_model": "blip:blip",
     # deepseek_v41.py
     "deepseek_v41_vision": "deepseek_v41:vision",
+    # dots3.py
+    "dots3_note_audio_encoder": "dots3:audio",
+    "dots3_note_vision_encoder": "dots3:vision",
     # deepseek_ocr.py
     "deepseek_ocr2_vision": "deepseek_ocr:deepseek_ocr2",
     # ernie.py
@@ -571,6 +577,7 @@ TOWERS: dict[str, str] = {
     "janus_vision_model": "janus:janus",
     # kimi.py
     "kimi_k25_vision": "kimi:moonvit",
+    "moonvit": "kimi:first_moonvit",
     # kosmos.py
     "kosmos_2_5_vision_model": "kosmos:kosmos2_5",
     # lfm.py

@@ -1,6 +1,6 @@
 """The tensors of a model by role: how many parameters, how many of them a token passes through.
 
-A ``Weight`` is ``count`` matrices of ``rows × cols`` (``cols`` is 1 for a vector). Its role says
+A ``Weight`` is ``copies`` matrices of ``rows × cols`` (``cols`` is 1 for a vector). Its role says
 how an engine treats it: which axis tensor parallelism cuts, whether a quantisation touches it.
 """
 
@@ -42,27 +42,27 @@ ROLES = (
 
 
 class Weight(NamedTuple):
-    """``count`` tensors of ``rows × cols`` elements with one role.
+    """``copies`` tensors of ``rows × cols`` elements with one role.
 
-    ``active`` is the number of them that one token passes through; it differs from ``count`` for
+    ``active`` is the number of them that one token passes through; it differs from ``copies`` for
     the experts of a mixture alone, and -1 means all.
     """
 
     role: str
     rows: int
     cols: int = 1
-    count: int = 1
+    copies: int = 1
     active: int = -1
 
     @property
     def parameters(self) -> int:
         """Elements of all of them."""
-        return self.rows * self.cols * self.count
+        return self.rows * self.cols * self.copies
 
     @property
     def active_parameters(self) -> int:
         """Elements that a token passes through."""
-        return self.rows * self.cols * (self.count if self.active < 0 else self.active)
+        return self.rows * self.cols * (self.copies if self.active < 0 else self.active)
 
     def times(self, count: int) -> Weight:
         """The same in ``count`` layers."""

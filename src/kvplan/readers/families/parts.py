@@ -196,4 +196,4 @@ def repeat(parts: Weights, count: int) -> Weights:
 
 def as_role(parts: Weights, role: str) -> Weights:
     """The same tensors under one role: what belongs to a tower or an encoder."""
-    return tuple([Weight(role, p.rows, p.cols, p.count, p.active) for p in parts])
+    return tuple([Weight(role, p.rows, p.cols, p.copies, p.active) for p in parts])

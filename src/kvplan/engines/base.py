@@ -1,0 +1,145 @@
+"""The contract of an engine: a model on a node under its flags, to a plan.
+
+    Engine.plan(model, node, asked) → EnginePlan(launch, ledger, pool, …)
+
+An engine knows its flags in their own spelling, its defaults by version, and how it spends a card.
+It never guesses in silence: what it assumed is a warning, what it cannot model is an error.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, NamedTuple
+
+from kvplan.core.device import Device
+from kvplan.core.launch import Launch
+from kvplan.core.ledger import Ledger
+from kvplan.core.model import Model
+from kvplan.core.pool import Pool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """``gpus`` devices of one kind; ``memory_bytes`` is one device's as the driver reports it."""
+
+    device: Device
+    gpus: int
+    memory_bytes: int
+
+    @property
+    def framework_memory_bytes(self) -> int:
+        """What a framework sees of one device: the observed total, else the driver's."""
+        seen, reported = self.device.framework_memory_bytes, self.device.memory_bytes
+        return seen if seen is not None and self.memory_bytes == reported else self.memory_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a person asks of an engine beside the model and the node.
+
+    ``flags`` has only those given, in the engine's spelling, already parsed by its flag table.
+    ``pool_bytes`` takes one rank's pool as given (``--kv-pool``); ``weights_bytes`` the whole
+    model's weights.
+    """
+
+    context: int
+    concurrency: int | None = None
+    version: str | None = None
+    flags: Mapping[str, Any] = field(default_factory=dict)
+    pool_bytes: int | None = None
+    weights_bytes: int | None = None
+    shared_prefix: int = 0
+
+    def with_flags(self, **changed: Any) -> Asked:
+        """The same with some flags changed: ``max_model_len=4096``."""
+        named = {f"--{key.replace('_', '-')}": value for key, value in changed.items()}
+        return replace(self, flags={**self.flags, **named})
+
+
+class Capacity(NamedTuple):
+    """How many sequences run at once and what stops more: ``pool``, ``max_num_seqs``, ``state``."""
+
+    sequences: int
+    limited_by: str
+
+
+class Change(NamedTuple):
+    """A lever: what to ask instead, and what a person should know of it."""
+
+    name: str
+    flag: str
+    model: Model
+    node: Node
+    asked: Asked
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnginePlan(ABC):
+    """What an engine does with a model on a node.
+
+    ``starts`` is the engine's own start-up verdict and ``reason`` the first term that breaks it,
+    with the arithmetic and the nearest values that work. ``prints`` are the lines to hold against
+    its log. ``command`` starts it so. ``replicas`` are independent copies (data parallel).
+    """
+
+    engine: str
+    version: str | None
+    model: Model
+    node: Node
+    asked: Asked
+    launch: Launch
+    ledger: Ledger
+    pool: Pool
+    starts: bool
+    reason: str | None = None
+    prints: tuple[str, ...] = ()
+    command: str = ""
+    replicas: int = 1
+    warnings: tuple[str, ...] = ()
+
+    @abstractmethod
+    def capacity(self, context: int) -> Capacity:
+        """Sequences of so many tokens that run at once, over all replicas."""
+
+    @abstractmethod
+    def longest(self, sequences: int) -> int:
+        """The most tokens that each of ``sequences`` can have; 0 where not even one token fits."""
+
+    @abstractmethod
+    def sequence_bytes(self, context: int) -> int:
+        """Bytes of one rank's pool that a sequence of so many tokens holds, as allocated."""
+
+    @abstractmethod
+    def read_bytes(self, context: int, sequences: int) -> int:
+        """Bytes of cache on one rank that a decode step of so many sequences reads at least."""
+
+
+class Engine(ABC):
+    """One engine, all versions of it that are modelled."""
+
+    name: ClassVar[str]
+    how: ClassVar[str]  # a phrase for `kvplan engines`
+    versions: ClassVar[tuple[str, str]]  # the oldest and the newest that are modelled
+
+    @abstractmethod
+    def parse_flags(self, given: Mapping[str, str]) -> dict[str, Any]:
+        """Flags as written to their values.
+
+        Raises:
+            BadValue: a flag this engine does not have (near ones are named) or a bad value.
+        """
+
+    @abstractmethod
+    def plan(self, model: Model, node: Node, asked: Asked) -> EnginePlan:
+        """The plan; one that does not start is a plan too.
+
+        Raises:
+            BadQuestion: flags that contradict each other, or that this engine refuses.
+        """
+
+    @abstractmethod
+    def changes(self, plan: EnginePlan) -> Iterator[Change]:
+        """The levers that apply to a plan, each a question to ask again."""

@@ -7,8 +7,8 @@ its attention (how many query heads share a KV head, or none, or one matrix inst
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from kvplan.core import weights as w
 from kvplan.core.errors import BadFile
@@ -47,16 +47,11 @@ class NemotronNas(Decoder):
         blocks, count = c.value("block_configs"), self.depth(c)
         if not isinstance(blocks, list) or len(blocks) != count:
             raise BadFile(f"The config's block_configs is not a list of {count} blocks.")
-        shapes: dict[str, Mapping[str, object]] = {}
-        names = []
-        for block in blocks:
-            shape = block.get(part) if isinstance(block, Mapping) else None
-            if not isinstance(shape, Mapping):
-                raise BadFile(f"A block of the config's block_configs has no {part}.")
-            names.append(str(shape))
-            shapes[names[-1]] = shape
+        shapes = [part_of(block, part) for block in blocks]
+        names = [str(shape) for shape in shapes]
         path = f"block_configs.{part}"
-        built = {name: build(Config(shape, c.model_type, path)) for name, shape in shapes.items()}
+        distinct = dict(zip(names, shapes, strict=True))
+        built = {name: build(Config(shape, c.model_type, path)) for name, shape in distinct.items()}
         return Stack.named(names, built)
 
     def shaped_attention(self, c: Config, shape: Config) -> Mixer:
@@ -87,6 +82,18 @@ class NemotronNas(Decoder):
             raise BadFile(f"The config's block_configs.ffn.ffn_mult is {multiple}: no width.")
         inner = round_up(int(2 * multiple * hidden / 3), INNER_MULTIPLE)
         return parts.mlp(hidden, inner, bias=bias) + parts.norm(hidden)
+
+
+def part_of(block: object, part: str) -> dict[str, Any]:
+    """One part of a block.
+
+    Raises:
+        BadFile: the block is not an object, or has no such object.
+    """
+    shape = block.get(part) if isinstance(block, dict) else None
+    if not isinstance(shape, dict):
+        raise BadFile(f"A block of the config's block_configs has no {part}.")
+    return shape
 
 
 class DeciLm(Decoder):

@@ -238,7 +238,10 @@ class ChatGlm(Renamed):
 
 
 class ChatGlm1(Renamed):
-    """The first ChatGLM: layer norms, biases, an MLP without a gate (THUDM/chatglm-6b)."""
+    """The first ChatGLM: layer norms, biases, an MLP without a gate, a tied head.
+
+    THUDM/chatglm-6b, modeling_chatglm.py.
+    """
 
     names: ClassVar[Names] = {
         "num_hidden_layers": "num_layers",
@@ -251,3 +254,4 @@ class ChatGlm1(Renamed):
     mlp_bias = True
     grouped_heads = False
     named_head_dim = False
+    tied_default = True

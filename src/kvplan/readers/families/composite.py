@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kvplan.core import weights as w
 from kvplan.core.errors import UnknownModelType
+from kvplan.readers import defaults
 from kvplan.readers.config import Config
 from kvplan.readers.families import parts
 from kvplan.readers.families.base import NO_OPTIONS, Description, Family, Options, Weights
@@ -104,3 +105,10 @@ def described(c: Config, options: Options = NO_OPTIONS) -> Description:
         raise UnknownModelType(f"The model type {c.model_type!r} (in {c.path}) is not known.")
     found: Description = family.describe(c, options)
     return found
+
+
+def flattened(c: Config, model_type: str) -> Config:
+    """A text section whose keys stand at the enclosing level: those that are not its own there."""
+    own = defaults.of_type(c.model_type).values
+    raw = {key: value for key, value in c.raw.items() if key not in own}
+    return Config(raw, model_type, c.path)

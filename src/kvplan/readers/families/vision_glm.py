@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kvplan.readers.config import Config
 from kvplan.readers.families.base import Heads
-from kvplan.readers.families.composite import Composite
+from kvplan.readers.families.composite import Composite, flattened
 from kvplan.readers.families.full import Glm4
 from kvplan.readers.families.vision import EitherTies
 
@@ -52,4 +52,4 @@ class Glm5Next(Composite):
         """The section, else the whole file."""
         if c.in_file("text_config"):
             return super().text_part(c)
-        return Config(c.raw, "glm5_next_text", c.path)
+        return flattened(c, self.text_type)

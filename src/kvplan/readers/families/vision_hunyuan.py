@@ -6,7 +6,7 @@ The cited files are those of transformers 5.24.0.
 from __future__ import annotations
 
 from kvplan.readers.config import Config
-from kvplan.readers.families.composite import Composite
+from kvplan.readers.families.composite import Composite, flattened
 from kvplan.readers.families.vision import EitherTies
 
 
@@ -23,7 +23,7 @@ class HunYuanVL(EitherTies):
         """The section, else the whole file."""
         if c.in_file("text_config"):
             return super().text_part(c)
-        return Config(c.raw, "hunyuan_vl_text", c.path)
+        return flattened(c, self.text_type)
 
     def part(self, c: Config, key: str) -> Config:
         """The encoder, ending in the text model's width."""

@@ -86,9 +86,10 @@ class Fuyu(Composite):
 
         models/fuyu/configuration_fuyu.py, __post_init__.
         """
-        if c.has("text_config") or not any(c.in_file(key) for key in FUYU_TEXT_KEYS):
+        raw = {key: c.raw[key] for key in FUYU_TEXT_KEYS if key in c.raw}
+        if not raw or c.has("text_config"):
             return super().text_part(c)
-        return Config(c.raw, "persimmon", c.path)
+        return Config(raw, "persimmon", c.path)
 
     def joint(self, c: Config, text: Config) -> Weights:
         """models/fuyu/modeling_fuyu.py, FuyuModel."""

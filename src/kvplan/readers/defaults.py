@@ -50,5 +50,7 @@ def of_type(model_type: str) -> TypeDefaults:
     if row is None:
         return NO_DEFAULTS
     names = row.get("names", {})
-    values = {names.get(key, key): value for key, value in row["defaults"].items()}
+    own = row["defaults"]
+    # A default under the standard name holds where the type's own name has none.
+    values = {names[key]: value for key, value in own.items() if key in names} | own
     return TypeDefaults(values, names, row.get("sections", {}))

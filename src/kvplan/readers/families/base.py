@@ -299,7 +299,9 @@ def layer_kinds(
     Raises:
         BadFile: a list whose length is not the number of layers, or a name that is not known.
     """
-    kinds = [OLD_KINDS.get(kind, kind) for kind in c.words(key, derive)]
+    kinds = c.words(key, derive)
+    if not OLD_KINDS.keys().isdisjoint(kinds):
+        kinds = [OLD_KINDS.get(kind, kind) for kind in kinds]
     if len(kinds) != count:
         raise BadFile(
             f"The config's {key} names {len(kinds)} layers and num_hidden_layers is {count}."

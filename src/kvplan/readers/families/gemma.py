@@ -289,7 +289,6 @@ class Gemma4Assistant(Composite):
     """
 
     text_type = "gemma4_text"
-    text_classes = ("Gemma4ForCausalLM", "Gemma4UnifiedForCausalLM")
     towers = ()
 
     def text_part(self, c: Config) -> Config:

@@ -76,13 +76,6 @@ class BailingMoe(Published):
         return "head" if c.flag("use_qk_norm") else ""
 
 
-class MiniCpmMoe(Mixture):
-    """MiniCPM-MoE (modeling_minicpm.py): experts in every block, attention without biases."""
-
-    attention_bias = False
-    expert_inner = "intermediate_size"
-
-
 class MiMoV2(Published, MiMoV2Flash):
     """MiMo V2.5: the V2 Flash of transformers with ``swa_`` keys and a flag for each layer.
 

@@ -48,7 +48,6 @@ class Cohere2Moe(Cohere2, Named):
     The first blocks have a pattern of windows of their own.
     """
 
-    named_head_dim = True
     expert_inner = "intermediate_size"
     shared_count = "num_shared_experts"
 

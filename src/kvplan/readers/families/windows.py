@@ -63,13 +63,12 @@ class Mistral(Decoder):
 
 
 class Cohere2(Periodic):
-    """Attention and network side by side behind one norm; the width of a head is derived."""
+    """Attention and network side by side behind one norm."""
 
     norms = 1
     period = 4
     period_key = "sliding_window_pattern"
-    mlp_bias = False
-    named_head_dim = False
+    mlp_bias: str | bool = False
     tied_default = True
 
 
@@ -85,7 +84,7 @@ class Exaone4(Periodic):
     """Norms behind attention and network; without a window every layer is full."""
 
     attention_bias = False
-    mlp_bias = False
+    mlp_bias: str | bool = False
     qk_norm = "head"
     period = 4
     period_key = "sliding_window_pattern"

@@ -34,7 +34,17 @@ class Config:
         given: values that the enclosing type gives to this section before the file does.
     """
 
-    __slots__ = ("_nested", "_values", "given", "model_type", "names", "path", "raw", "read")
+    __slots__ = (
+        "_nested",
+        "_sections",
+        "_values",
+        "given",
+        "model_type",
+        "names",
+        "path",
+        "raw",
+        "read",
+    )
 
     def __init__(
         self,
@@ -49,6 +59,7 @@ class Config:
         self.given = given
         self.read: set[str] = set()
         self._nested: list[Config] = []
+        self._sections: dict[tuple[str, str, bool], Config] = {}
         own = defaults.of_type(model_type)
         values = {**own.values, **given, **raw} if given else {**own.values, **raw}
         self.names = own.names
@@ -172,6 +183,12 @@ class Config:
         whole (transformers 5.24.0, configuration_utils.py, SubConfigSpec.create_subconfig), and
         with ``inherits`` also below those of the file.
         """
+        asked = (key, default_type, inherits)
+        if asked not in self._sections:
+            self._sections[asked] = self._nest(self._section(*asked))
+        return self._sections[asked]
+
+    def _section(self, key: str, default_type: str, inherits: bool) -> Config:
         own = defaults.of_type(self.model_type).sections.get(key, {})
         found = self.value(key)
         given = own.get("values") if found is None or inherits else None
@@ -184,7 +201,7 @@ class Config:
         model_type = fixed or found.get("model_type") or own.get("type") or default_type
         if not isinstance(model_type, str):
             raise self._bad(f"{key}.model_type", model_type, "a text")
-        return self._nest(Config(found, model_type, self._where(key), given))
+        return Config(found, model_type, self._where(key), given)
 
     def names_section(self, key: str) -> bool:
         """Whether a nested config is there: in the file, or in the class unless it is optional."""

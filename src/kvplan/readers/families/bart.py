@@ -24,6 +24,7 @@ from kvplan.readers.families.encoder_decoder import (
 class Side(NamedTuple):
     """The shape of an encoder or of a decoder."""
 
+    width: int
     depth: int
     heads: Heads
     inner: int
@@ -54,22 +55,21 @@ class Bart(EncoderDecoder):
 
     def encoder(self, c: Config) -> Weights:
         """models/bart/modeling_bart.py, BartEncoder."""
-        side, width = self.side(c, "encoder"), self.hidden(c)
+        side = self.side(c, "encoder")
         return (
             *self.frame(c, self.source_length),
-            *parts.repeat(self.attention(c, side.heads), side.depth),
-            *parts.repeat(parts.norm(width, "layer", 2), side.depth),
+            *parts.repeat(self.attention(c, side), side.depth),
+            *parts.norm(side.width, "layer", 2 * side.depth),
             *self.networks(c, side, "encoder"),
         )
 
     def decoder(self, c: Config) -> Weights:
         """models/bart/modeling_bart.py, BartDecoder: the cross-attention is always built."""
-        side, width = self.side(c, "decoder"), self.hidden(c)
+        side = self.side(c, "decoder")
         return (
             *self.frame(c, self.target_length),
-            *parts.repeat(self.attention(c, side.heads), side.depth),
-            *parts.repeat(self.cross_attention(c, side.heads), side.depth),
-            *parts.repeat(parts.norm(width, "layer", 2), side.depth),
+            *parts.repeat(self.attention(c, side) + self.cross_attention(c, side), side.depth),
+            *parts.norm(side.width, "layer", 2 * side.depth),
             *self.networks(c, side, "decoder"),
         )
 
@@ -86,32 +86,33 @@ class Bart(EncoderDecoder):
         rows = c.whole(length) + self.position_offset
         return parts.embedding(rows, self.hidden(c), w.POSITION)
 
-    def attention(self, c: Config, heads: Heads) -> Weights:
+    def attention(self, c: Config, side: Side) -> Weights:
         """One attention of the model's width."""
         bias = self.attention_bias
         biased = bias if isinstance(bias, bool) else c.flag(bias)
-        return full_attention(heads, self.hidden(c), bias=biased)
+        return full_attention(side.heads, side.width, bias=biased)
 
-    def cross_attention(self, c: Config, heads: Heads) -> Weights:
+    def cross_attention(self, c: Config, side: Side) -> Weights:
         """The attention over the encoder's tokens, and its norm."""
-        return self.attention(c, heads) + parts.norm(self.hidden(c), "layer")
+        return self.attention(c, side) + parts.norm(side.width, "layer")
 
     def networks(self, c: Config, side: Side, name: str) -> Weights:
         """The feed-forward networks of all blocks of one side."""
-        return parts.repeat(self.network(c, side), side.depth)
+        return parts.repeat(self.network(side), side.depth)
 
-    def network(self, c: Config, side: Side) -> Weights:
+    def network(self, side: Side) -> Weights:
         """Two projections."""
-        return parts.mlp(self.hidden(c), side.inner, gated=False, bias=self.network_bias)
+        return parts.mlp(side.width, side.inner, gated=False, bias=self.network_bias)
 
     def side(self, c: Config, name: str) -> Side:
         """The shape of the ``encoder`` or the ``decoder``."""
-        heads = equal_heads(c, self.hidden(c), f"{name}_attention_heads")
-        return Side(c.layers(f"{name}_layers"), heads, c.whole(f"{name}_ffn_dim"))
+        width = self.hidden(c)
+        heads = equal_heads(c, width, f"{name}_attention_heads")
+        return Side(width, c.layers(f"{name}_layers"), heads, c.whole(f"{name}_ffn_dim"))
 
     def heads(self, c: Config) -> Heads:
         """The decoder's heads."""
-        return self.side(c, "decoder").heads
+        return equal_heads(c, self.hidden(c), "decoder_attention_heads")
 
     def max_context(self, c: Config) -> int | None:
         """The decoder's positions."""
@@ -135,9 +136,8 @@ class Mvp(Bart):
         found = super().encoder(c)
         if not c.flag("use_prompt"):
             return found
-        depth = self.side(c, "decoder").depth
-        mine = self.prompt(c, self.side(c, "encoder").depth)
-        return found + mine + parts.repeat(self.prompt(c, depth), 2)
+        mine = self.prompt(c, c.layers("encoder_layers"))
+        return found + mine + parts.repeat(self.prompt(c, self.decoder_depth(c)), 2)
 
     def prompt(self, c: Config, depth: int) -> Weights:
         """MvpPrompt: an embedding, and two projections to keys and values of all layers."""
@@ -219,11 +219,11 @@ class PegasusX(Pegasus):
 
     def encoder(self, c: Config) -> Weights:
         """models/pegasus_x/modeling_pegasus_x.py: a norm for the global tokens in each layer."""
-        width, depth = self.hidden(c), self.side(c, "encoder").depth
+        width, depth = self.hidden(c), c.layers("encoder_layers")
         return (
             *super().encoder(c),
             *parts.embedding(c.whole("num_global_tokens"), width),
-            *parts.repeat(parts.norm(width, "layer"), depth),
+            *parts.norm(width, "layer", depth),
         )
 
 
@@ -241,7 +241,7 @@ class NllbMoe(M2M100):
         step = c.whole(f"{name}_sparse_step", least=0)
         sparse = side.depth // step if step else 0
         experts = parts.experts(
-            self.hidden(c),
+            side.width,
             side.inner,
             c.whole("num_experts"),
             2,
@@ -249,7 +249,7 @@ class NllbMoe(M2M100):
             bias=True,
             router_bias=c.flag("router_bias"),
         )
-        dense = parts.repeat(self.network(c, side), side.depth - sparse)
+        dense = parts.repeat(self.network(side), side.depth - sparse)
         return dense + parts.repeat(experts, sparse)
 
 
@@ -262,7 +262,7 @@ class Led(Bart):
 
     def encoder(self, c: Config) -> Weights:
         """models/led/modeling_led.py, LEDEncoderSelfAttention."""
-        width, depth = self.hidden(c), self.side(c, "encoder").depth
+        width, depth = self.hidden(c), c.layers("encoder_layers")
         second = parts.repeat(parts.linear("", width, width, bias=True), 3 * depth)
         return super().encoder(c) + second
 
@@ -293,22 +293,27 @@ class ProphetNet(Bart):
 
     def decoder(self, c: Config) -> Weights:
         """models/prophetnet/modeling_prophetnet.py, ProphetNetDecoder."""
-        side, width = self.side(c, "decoder"), self.hidden(c)
+        side = self.side(c, "decoder")
         relative = c.whole("num_buckets") * side.heads.query
         return (
             *super().decoder(c),
-            *parts.embedding(c.whole("ngram"), width, w.POSITION),
-            *parts.repeat(parts.linear(w.POSITION, width, relative, bias=True), side.depth),
+            *parts.embedding(c.whole("ngram"), side.width, w.POSITION),
+            *parts.repeat(parts.linear(w.POSITION, side.width, relative, bias=True), side.depth),
         )
 
-    def cross_attention(self, c: Config, heads: Heads) -> Weights:
+    def cross_attention(self, c: Config, side: Side) -> Weights:
         """Built where ``add_cross_attention`` is on."""
-        return super().cross_attention(c, heads) if c.flag("add_cross_attention", True) else ()
+        return super().cross_attention(c, side) if c.flag("add_cross_attention", True) else ()
 
     def side(self, c: Config, name: str) -> Side:
         """Its keys have other names."""
-        heads = equal_heads(c, self.hidden(c), f"num_{name}_attention_heads")
-        return Side(c.layers(f"num_{name}_layers"), heads, c.whole(f"{name}_ffn_dim"))
+        width = self.hidden(c)
+        heads = equal_heads(c, width, f"num_{name}_attention_heads")
+        return Side(width, c.layers(f"num_{name}_layers"), heads, c.whole(f"{name}_ffn_dim"))
+
+    def heads(self, c: Config) -> Heads:
+        """The decoder's heads."""
+        return equal_heads(c, self.hidden(c), "num_decoder_attention_heads")
 
     def decoder_depth(self, c: Config) -> int:
         """Blocks of the decoder."""

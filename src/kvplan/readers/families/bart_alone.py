@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from kvplan.readers.config import Config
 from kvplan.readers.families import parts
-from kvplan.readers.families.bart import Bart, MBart
-from kvplan.readers.families.base import Heads, Weights
+from kvplan.readers.families.bart import Bart, MBart, Side
+from kvplan.readers.families.base import Weights
 from kvplan.readers.families.encoder_decoder import full_attention
 
 
@@ -29,12 +29,11 @@ class TrOcr(Bart):
             *(parts.norm(self.hidden(c), "layer") if norm else ()),
         )
 
-    def cross_attention(self, c: Config, heads: Heads) -> Weights:
+    def cross_attention(self, c: Config, side: Side) -> Weights:
         """Keys and values of the encoder's width."""
-        width = self.hidden(c)
-        source = c.whole("cross_attention_hidden_size", width)
-        cross = full_attention(heads, width, bias=True, source_width=source)
-        return cross + parts.norm(width, "layer")
+        source = c.whole("cross_attention_hidden_size", side.width)
+        cross = full_attention(side.heads, side.width, bias=True, source_width=source)
+        return cross + parts.norm(side.width, "layer")
 
 
 class PPFormulaNetText(MBart):

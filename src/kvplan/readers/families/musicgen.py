@@ -43,8 +43,11 @@ class MusicgenDecoder(Bart):
 
     def side(self, c: Config, name: str) -> Side:
         """Its keys are those of a decoder-only model."""
-        heads = equal_heads(c, self.hidden(c), "num_attention_heads")
-        return Side(c.layers(), heads, c.whole("ffn_dim"))
+        return Side(self.hidden(c), c.layers(), self.heads(c), c.whole("ffn_dim"))
+
+    def heads(self, c: Config) -> Heads:
+        """The decoder's heads."""
+        return equal_heads(c, self.hidden(c), "num_attention_heads")
 
     def decoder_depth(self, c: Config) -> int:
         """Blocks of the decoder."""
@@ -57,7 +60,7 @@ class MelodyDecoder(MusicgenDecoder):
     Its keys and values are as large as those of a cross-attention, and kept as long.
     """
 
-    def cross_attention(self, c: Config, heads: Heads) -> Weights:
+    def cross_attention(self, c: Config, side: Side) -> Weights:
         """None."""
         return ()
 

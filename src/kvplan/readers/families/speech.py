@@ -10,8 +10,8 @@ from kvplan.core.errors import BadFile
 from kvplan.core.weights import Weight
 from kvplan.readers.config import Config
 from kvplan.readers.families import parts
-from kvplan.readers.families.bart import Bart
-from kvplan.readers.families.base import Heads, Weights
+from kvplan.readers.families.bart import Bart, Side
+from kvplan.readers.families.base import Weights
 from kvplan.readers.families.encoder_decoder import full_attention
 from kvplan.readers.towers import wav2vec2
 
@@ -26,10 +26,10 @@ class Whisper(Bart):
     source_length = "max_source_positions"
     target_length = "max_target_positions"
 
-    def attention(self, c: Config, heads: Heads) -> Weights:
+    def attention(self, c: Config, side: Side) -> Weights:
         """models/whisper/modeling_whisper.py, WhisperAttention: no bias of keys."""
-        width = self.hidden(c)
-        return (*full_attention(heads, width, bias=False), Weight(w.BIAS, width, 1, 3))
+        found = full_attention(side.heads, side.width, bias=False)
+        return (*found, Weight(w.BIAS, side.width, 1, 3))
 
     def encoder(self, c: Config) -> Weights:
         """WhisperEncoder: two convolutions over the spectrogram, the second of stride two."""

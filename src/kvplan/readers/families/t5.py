@@ -12,6 +12,7 @@ from kvplan.readers.config import Config
 from kvplan.readers.families import parts
 from kvplan.readers.families.base import Heads, Weights
 from kvplan.readers.families.encoder_decoder import EncoderDecoder
+from kvplan.readers.towers import vit
 
 TRAINED_TOKENS = 512
 
@@ -186,8 +187,7 @@ class Udop(T5):
 
     def patches(self, c: Config) -> Weights:
         """The projection of image patches."""
-        patch = self.sides(c, "patch_size")
-        return parts.convolution("", c.whole("num_channels"), self.hidden(c), *patch)
+        return vit.patches(c, self.hidden(c))
 
     def page_biases(self, c: Config) -> Weights:
         """A bias of 32 buckets a kind of distance; the first kind is the encoder's own bias."""
@@ -198,16 +198,4 @@ class Udop(T5):
 
     def source_tokens(self, c: Config) -> int | None:
         """The text, and the patches of the image."""
-        height, width = self.sides(c, "image_size")
-        patch = self.sides(c, "patch_size")
-        return c.whole("n_positions", TRAINED_TOKENS) + (height // patch[0]) * (width // patch[1])
-
-    @staticmethod
-    def sides(c: Config, key: str) -> tuple[int, int]:
-        """A size that is one number or two."""
-        if not c.is_list(key):
-            return c.whole(key), c.whole(key)
-        sides = c.wholes(key, least=1)
-        if len(sides) != 2:
-            raise BadFile(f"The config's {key} has {len(sides)} sides, not 2.")
-        return sides[0], sides[1]
+        return c.whole("n_positions", TRAINED_TOKENS) + vit.patch_count(c)

@@ -5,6 +5,7 @@ The rules are those of transformers 5.24.0, in the file that each function names
 
 from __future__ import annotations
 
+from kvplan.core.errors import BadFile
 from kvplan.readers.config import Config
 from kvplan.readers.families import parts
 from kvplan.readers.families.base import Weights
@@ -51,11 +52,17 @@ def blocks(
 
 
 def sides(c: Config, key: str) -> tuple[int, int]:
-    """Height and width of a size that is one number or a pair of them."""
+    """Height and width of a size that is one number or a pair of them.
+
+    Raises:
+        BadFile: an empty list.
+    """
     if not c.is_list(key):
         side = c.whole(key)
         return side, side
     pair = c.wholes(key, least=1)
+    if not pair:
+        raise BadFile(f"The config's {key} is an empty list, not one or two sides.")
     return pair[0], pair[-1]
 
 

@@ -212,7 +212,8 @@ class Config:
 
     def with_values(self, **values: Any) -> Config:
         """The same section with some values replaced (a family's older spelling)."""
-        kept = {key: found for key, found in self.raw.items() if self._native(key) not in values}
+        names = self.names
+        kept = {key: found for key, found in self.raw.items() if names.get(key, key) not in values}
         return self._nest(Config({**kept, **values}, self.model_type, self.path, self.given))
 
     def _nest(self, inner: Config) -> Config:

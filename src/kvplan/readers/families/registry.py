@@ -277,6 +277,7 @@ FAMILIES: dict[str, str] = {
     # vision_tokens.py
     "apertus1p5": "vision_tokens:Apertus15",
     "chameleon": "vision_tokens:Chameleon",
+    "emu3": "vision_tokens:Emu3",
     "fuyu": "vision_tokens:Fuyu",
     "janus": "vision_tokens:Janus",
     # vision_idefics.py
@@ -613,6 +614,8 @@ TOWERS: dict[str, str] = {
     "voxtral_realtime_encoder": "whisper_encoder:voxtral_realtime",
     # timm.py
     "timm_wrapper": "timm:unknown",
+    # emu3.py
+    "emu3_vqgan": "emu3:emu3",
     # vqgan.py
     "apertus1p5_vision_tokenizer": "vqgan:apertus",
     "janus_vqgan": "vqgan:janus",

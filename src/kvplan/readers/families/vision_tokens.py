@@ -1,4 +1,4 @@
-"""Models that read or write images as tokens: Janus, Chameleon, Apertus 1.5, and Fuyu's patches.
+"""Models that read or write images as tokens: Janus, Chameleon, Apertus 1.5, Emu 3, Fuyu.
 
 The cited files are those of transformers 5.24.0.
 """
@@ -73,6 +73,14 @@ class Apertus15(Composite):
     text_type = "apertus1p5_text"
     text_classes = ("Apertus1p5TextForCausalLM",)
     towers = ("vision_config", "audio_config")
+
+
+class Emu3(Composite):
+    """A tokenizer of images and videos, whose codes are words of the vocabulary."""
+
+    text_type = "emu3_text_model"
+    text_classes = ("Emu3ForCausalLM",)
+    towers = ("vq_config",)
 
 
 class Fuyu(Composite):

@@ -43,6 +43,8 @@ class Case(NamedTuple):
 
     @property
     def parameters(self) -> int | None:
+        if repaired(self.record):
+            return None  # the whole model was counted with another head width
         counted = self.record.get("params") or {}
         if self.backbone_only or "full_params" in self.record:
             counted = self.record.get("full_params") or {}
@@ -79,7 +81,15 @@ def as_built(row: dict[str, Any]) -> dict[str, Any]:
     config = dict(row["config"])
     if row.get("cls") and "text backbone" not in row["method"]:
         config["architectures"] = [row["cls"]]
+    if repaired(row):
+        config["text_config"] = config["text_config"] | repaired(row)
     return config
+
+
+def repaired(row: dict[str, Any]) -> dict[str, int]:
+    """The head width that a text model was given where it could not run with its class's own."""
+    width = (row.get("override") or {}).get("text_config.head_dim")
+    return {"head_dim": width} if width and "text backbone" in row["method"] else {}
 
 
 @cache

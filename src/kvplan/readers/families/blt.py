@@ -62,7 +62,6 @@ class Blt(Family):
         encoder = c.section("encoder_config", "blt_local_encoder")
         decoder = c.section("decoder_config", "blt_local_decoder")
         vocab, width = c.whole("vocab_size"), PART.hidden(decoder)
-        head = () if c.flag("tie_word_embeddings") else parts.linear(w.HEAD, width, vocab)
         kinds = (PART.attention(encoder).caches, PART.attention(decoder).caches)
         order = (0,) * PART.depth(encoder) + (1,) * PART.depth(decoder)
         return Description(
@@ -72,7 +71,7 @@ class Blt(Family):
                 *self.transformer(c, PART.hidden(encoder)),
                 *self.decoder(decoder),
                 *self.patcher(c),
-                *head,
+                *parts.linear(w.HEAD, width, vocab),
             ),
             max_context_tokens=PART.max_context(decoder),
             vocab_size=vocab,
@@ -80,12 +79,16 @@ class Blt(Family):
         )
 
     def encoder(self, c: Config, own: Config) -> Weights:
-        """Bytes, hashes of groups of them, layers, and the way to patches."""
+        """Bytes, hashes of groups of them, layers, and the way to patches.
+
+        Where tied, it is the bytes that are read from the head, in the head's shape.
+        """
         width = PART.hidden(own)
+        tied = c.flag("tie_word_embeddings")
         groups = c.wholes("encoder_hash_byte_group_size", HASHED_GROUPS) or HASHED_GROUPS
         tables = len(groups) * c.whole("encoder_hash_byte_group_nb_functions")
         return (
-            *parts.embedding(PART.vocab(own), width),
+            *(() if tied else parts.embedding(PART.vocab(own), width)),
             *parts.embedding(c.whole("encoder_hash_byte_group_vocab") * tables, width),
             *PART.stacked(own),
             *parts.linear(w.PROJECTOR, width, width * own.whole("cross_attn_k")),

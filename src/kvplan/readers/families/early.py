@@ -107,11 +107,11 @@ class Reformer(Gpt):
     def ending(self, c: Config) -> Weights:
         """Both halves of the reversible layers go through the norm and the head, never tied.
 
-        The head's bias stands there twice, as one parameter where tying is on.
+        The head's bias stands there twice (ReformerOnlyLMHead).
         """
         both, rows = 2 * self.hidden(c), self.vocab(c)
-        biases = Weight(w.BIAS, rows, 1, 1 if self.tied(c) else 2)
-        return (*parts.norm(both, self.norm), *parts.linear(w.HEAD, both, rows), biases)
+        head = (Weight(w.HEAD, rows, both), Weight(w.BIAS, rows, 1, 2))
+        return parts.norm(both, self.norm) + head
 
 
 class CpmAnt(Decoder):

@@ -101,14 +101,13 @@ def _at(answer: SizeAnswer, tokens: int) -> dict[str, Any]:
 def card(answer: FitAnswer) -> Any:
     """One card as a bar of named terms."""
     alt = _altair()
-    terms = [term for term in answer.ledger if term.num_bytes > 0]
+    terms = [term for term in answer.plan.ledger if term.num_bytes > 0]
     rows = [
         {"term": term.name.replace("_", " "), "GiB": term.num_bytes / GIB, "place": place}
         for place, term in enumerate(terms)
     ]
     names = [row["term"] for row in rows]
-    question = answer.question
-    title = f"{question.model.name} on {question.device.title}"
+    title = f"{answer.plan.model.name} on {answer.plan.node.device.title}"
     return (
         alt.Chart(alt.Data(values=rows), title=title, description=f"{title}: {rows}"[:500])
         .mark_bar(height=44)

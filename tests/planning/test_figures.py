@@ -82,8 +82,8 @@ def test_h100_with_an_allowance() -> None:
     """81,559 MiB − 14.96 GiB − 8 GiB = 56.7 GiB: 14 sequences of 32,768."""
     answer = kvplan.fit("llama-3.1-8b", gpu="h100-sxm-80gb", allowance="8GiB", context="32k")
 
-    assert "14.96" == f"{answer.ledger.terms[0].num_bytes / GIB:.2f}"
-    assert "56.7" == f"{answer.ledger.pool_bytes / GIB:.1f}"
+    assert "14.96" == f"{answer.plan.ledger.terms[0].num_bytes / GIB:.2f}"
+    assert "56.7" == f"{answer.plan.ledger.pool_bytes / GIB:.1f}"
     assert 14 == answer.sequences
 
 

@@ -58,7 +58,7 @@ def run(arguments: list[str]) -> int:
     verb = next((word for word in arguments if not word.startswith("-")), "")
     as_json = "--json" in arguments
     try:
-        status = app(arguments or ["--help"], standalone_mode=False)
+        status = app(_prepared(arguments, verb) or ["--help"], standalone_mode=False)
         return status if isinstance(status, int) else 0
     except KvplanError as error:
         return _report(error, verb, as_json)
@@ -72,6 +72,18 @@ def run(arguments: list[str]) -> int:
         if os.environ.get("KVPLAN_DEBUG"):
             raise
         return _report(_usage(error) or _internal(error), verb, as_json)
+
+
+def _prepared(arguments: list[str], verb: str) -> list[str]:
+    """The arguments, with an engine's own flags told from the verb's."""
+    if verb != "fit" or {"--help", "-h"} & set(arguments):
+        return arguments
+    from kvplan.cli.engine_flags import carry
+    from kvplan.cli.fit import DEFAULT_ENGINE
+
+    command = typer.main.get_command(app).commands["fit"]  # type: ignore[attr-defined]
+    own = {name for option in command.params for name in (*option.opts, *option.secondary_opts)}
+    return carry(arguments, own, DEFAULT_ENGINE)
 
 
 def _usage(error: Exception) -> KvplanError | None:

@@ -6,18 +6,20 @@ from typing import Annotated
 
 import typer
 
+from kvplan.cli.engine_flags import parse_carried
 from kvplan.cli.options import (
     Assume,
     EncoderTokens,
     Explain,
     Json,
-    KvDtype,
     Offline,
     Output,
     Set,
     check_assume,
     parse_overrides,
 )
+
+DEFAULT_ENGINE = "none"
 
 
 def register(app: typer.Typer) -> None:
@@ -47,7 +49,9 @@ def fit(
     concurrency: Annotated[
         int | None, typer.Option("--concurrency", help="Conversations that have to fit.")
     ] = None,
-    kv_dtype: KvDtype = "bf16",
+    engine_version: Annotated[
+        str | None, typer.Option("--engine-version", help="The engine's release.")
+    ] = None,
     weights_bytes: Annotated[
         str | None, typer.Option("--weights-bytes", help="What the weights take: 14.9GiB.")
     ] = None,
@@ -57,9 +61,8 @@ def fit(
     bandwidth: Annotated[
         str | None, typer.Option("--bandwidth", help="A card's memory bandwidth: 2000GB/s.")
     ] = None,
-    allowance: Annotated[
-        str | None,
-        typer.Option("--allowance", help="Of a card, for all but weights and cache: 8GiB."),
+    kv_pool: Annotated[
+        str | None, typer.Option("--kv-pool", help="A card's pool as a log states it: 39.28GiB.")
     ] = None,
     shared_prefix: Annotated[
         str | None, typer.Option("--shared-prefix", help="Tokens that all conversations share.")
@@ -68,6 +71,7 @@ def fit(
         float | None, typer.Option("--price", help="Of one card for one hour.")
     ] = None,
     currency: Annotated[str, typer.Option("--currency", help="Of the price.")] = "USD",
+    engine_flag: Annotated[list[str] | None, typer.Option("--engine-flag", hidden=True)] = None,
     set_: Set = None,
     encoder_tokens: EncoderTokens = None,
     assume: Assume = "",
@@ -76,22 +80,27 @@ def fit(
     offline: Offline = False,
     as_json: Json = False,
 ) -> int:
-    """Where the card's memory goes, how many conversations fit, how fast and at what cost."""
+    """Where the card's memory goes, how many conversations fit, how fast and at what cost.
+
+    The engine's own flags are taken in its own spelling, as --allowance 8GiB and --kv-dtype fp8 of
+    --engine none.
+    """
     import kvplan
     from kvplan.cli.show import show
 
+    flags = parse_carried(engine_flag)
     answer = kvplan.fit(
         model,
         gpu=gpu,
         gpus=gpus,
         engine=engine,
+        engine_version=engine_version,
         context=context,
         concurrency=concurrency,
-        kv_dtype=kv_dtype,
         weights_bytes=weights_bytes,
         gpu_memory=gpu_memory,
         bandwidth=bandwidth,
-        allowance=allowance,
+        kv_pool=kv_pool,
         shared_prefix=shared_prefix,
         price=price,
         currency=currency,
@@ -99,6 +108,7 @@ def fit(
         encoder_tokens=encoder_tokens,
         assume=check_assume(assume),
         offline=offline,
+        **{name.lstrip("-").replace("-", "_"): text for name, text in flags.items()},
     )
     show(answer, as_json=as_json, explain=explain, output_file=output_file)
     return 0 if answer.fits else 1

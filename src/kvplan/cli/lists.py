@@ -75,9 +75,9 @@ def gpus(word: Word = "", as_json: Json = False) -> None:
 def engines(as_json: Json = False) -> None:
     """The engines that fit knows, and how it counts."""
     from kvplan.cli.table import Table
-    from kvplan.planning.fit import ENGINES
+    from kvplan.engines.registry import ENGINES, engine_of
 
-    rows = [{"name": name, "how": how} for name, how in ENGINES.items()]
+    rows = [{"name": name, "how": engine_of(name).how} for name in ENGINES]
     cells = tuple(tuple(row.values()) for row in rows)
     _print("engines", rows, Table("", ("engine", "how"), cells, "ll"), as_json)
 

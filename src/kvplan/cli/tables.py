@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kvplan.cli.table import Table
-from kvplan.core.formats import Format
+from kvplan.core.formats import FORMATS, Format
 from kvplan.core.layers import Layer
 from kvplan.core.units import (
     format_bytes,
@@ -16,7 +16,6 @@ from kvplan.core.units import (
 )
 from kvplan.planning.answer import Answer
 from kvplan.planning.fit import FitAnswer
-from kvplan.planning.levers import levers
 from kvplan.planning.size import SizeAnswer, SizeAnswers, slope_below_window
 
 NONE = "–"
@@ -173,18 +172,20 @@ def _brief(value: object) -> str:
 
 
 def _fit(answer: FitAnswer) -> list[Table]:
-    q = answer.question
-    cards = f"{q.gpus} × {q.device.name}" if q.gpus > 1 else q.device.name
-    verdict = answer.reason or (f"fits: {answer.sequences:,} conversations of {q.context:,} tokens")
+    node, plan = answer.question.node, answer.plan
+    cards = f"{node.gpus} × {node.device.name}" if node.gpus > 1 else node.device.name
+    verdict = answer.reason or (
+        f"fits: {answer.sequences:,} conversations of {plan.asked.context:,} tokens"
+    )
     ledger = Table(
-        f"{q.model.name} on {cards}: {verdict}",
+        f"{plan.model.name} on {cards}: {verdict}",
         ("one card", "GiB", "source"),
         (
             *(
                 (term.name.replace("_", " "), format_gib(term.num_bytes), term.source)
-                for term in answer.ledger
+                for term in plan.ledger
             ),
-            ("total", format_gib(answer.ledger.total), ""),
+            ("total", format_gib(plan.ledger.total), ""),
         ),
         "lrl",
     )
@@ -192,10 +193,11 @@ def _fit(answer: FitAnswer) -> list[Table]:
 
 
 def _figures(answer: FitAnswer) -> Table:
-    q, speed, cost = answer.question, answer.speed, answer.cost
+    context = answer.plan.asked.context
+    speed, cost = answer.speed, answer.cost
     rows = [
-        ("one conversation on a card", format_bytes(answer.demand.own_bytes)),
-        (f"conversations of {q.context:,} tokens", f"{answer.sequences:,}"),
+        ("one conversation on a card", format_bytes(answer.plan.sequence_bytes(context))),
+        (f"conversations of {context:,} tokens", f"{answer.sequences:,}"),
         (f"longest context of {answer.wanted:,}", f"{answer.max_context:,} tokens"),
     ]
     if speed:
@@ -224,32 +226,36 @@ def _levers(answer: FitAnswer) -> Table:
             f"× {lever.factor:.2f}" if lever.factor is not None else NONE,
             lever.note,
         )
-        for lever in levers(answer)
+        for lever in answer.levers
     )
     return Table("", ("lever", "flag", "conversations", "", "note"), rows, "llrrl")
 
 
 def _explain_fit(answer: FitAnswer) -> list[str]:
-    q = answer.question
-    terms = " − ".join(f"{t.name} {format_gib(t.num_bytes)}" for t in answer.ledger.terms[:-1])
-    pool = answer.ledger.pool_bytes
-    own = answer.demand.own_bytes
-    left = f"{format_gib(q.memory_bytes)} − {terms} = {format_gib(pool)}"
+    q, plan = answer.question, answer.plan
+    context = q.asked.context
+    terms = " − ".join(f"{t.name} {format_gib(t.num_bytes)}" for t in plan.ledger.terms[:-1])
+    own, pool = plan.sequence_bytes(context), plan.ledger.pool_bytes
+    left = f"{format_gib(q.node.memory_bytes)} − {terms} = {format_gib(pool)}"
     lines = [
-        f"{q.device.title}: {left} for the cache.",
-        f"A conversation of {q.context:,} tokens holds {own:,} B on a card;",
+        f"{q.node.device.title}: {left} for the cache.",
+        f"A conversation of {context:,} tokens holds {own:,} B on a card;",
         f"{pool:,} ÷ {own:,} = {answer.sequences:,} whole ones.",
     ]
+    fmt = FORMATS[plan.launch["--kv-dtype"]]
     lines += [
-        f"  {count} × {layer.kind.replace('_', ' ')}: {layer.formula(q.fmt)}"
-        for layer, count in answer.demand.curve.layers
+        f"  {count} × {layer.kind.replace('_', ' ')}: {layer.formula(fmt)}"
+        for layer, count in plan.model.layers()
     ]
-    speed = answer.speed
-    if speed and q.bandwidth_bytes_per_s:
+    if answer.speed and q.bandwidth_bytes_per_s:
         lines.append(
-            f"A step of {speed.batch:,} reads weights and cache at "
-            f"{q.bandwidth_bytes_per_s / 1e9:,.0f} GB/s: {format_seconds(speed.step_s)}. "
+            f"A step of {answer.speed.batch:,} reads weights and cache at "
+            f"{q.bandwidth_bytes_per_s / 1e9:,.0f} GB/s: {format_seconds(answer.speed.step_s)}. "
             "A bound: no step is faster."
         )
-    lines += [f"  {flag} = {value} ({origin})" for flag, (value, origin) in q.given.items()]
+    settings = {flag: (s.value, s.source) for flag, s in plan.launch.settings.items()}
+    lines += [
+        f"  {flag} = {value} ({origin})"
+        for flag, (value, origin) in (settings | dict(q.sources)).items()
+    ]
     return lines

@@ -18,6 +18,7 @@ from kvplan.core.launch import Launch
 from kvplan.core.ledger import Ledger
 from kvplan.core.model import Model
 from kvplan.core.pool import Pool
+from kvplan.engines.flags import FlagTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,14 +124,7 @@ class Engine(ABC):
     name: ClassVar[str]
     how: ClassVar[str]  # a phrase for `kvplan engines`
     versions: ClassVar[tuple[str, str]]  # the oldest and the newest that are modelled
-
-    @abstractmethod
-    def parse_flags(self, given: Mapping[str, str]) -> dict[str, Any]:
-        """Flags as written to their values.
-
-        Raises:
-            BadValue: a flag this engine does not have (near ones are named) or a bad value.
-        """
+    flags: ClassVar[FlagTable]
 
     @abstractmethod
     def plan(self, model: Model, node: Node, asked: Asked) -> EnginePlan:

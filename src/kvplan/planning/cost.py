@@ -34,7 +34,7 @@ def cost_of(question: Question, sequences: int, speed: SpeedBound | None) -> Cos
     """The cost of a plan that holds ``sequences``; None without a price."""
     if question.price is None:
         return None
-    hour = question.price * question.gpus
+    hour = question.price * question.node.gpus
     tokens_per_hour = speed.tokens_per_s_per_sequence * speed.batch * 3600 if speed else 0
     return Cost(
         currency=question.currency,

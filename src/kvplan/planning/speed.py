@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from kvplan.core.ledger import Ledger
-from kvplan.planning.capacity import Demand
-from kvplan.planning.question import Question
+from kvplan.core.model import Model
+from kvplan.engines.base import EnginePlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,26 +44,25 @@ class SpeedBound:
         }
 
 
-def speed_bound(
-    question: Question, ledger: Ledger, demand: Demand, batch: int
-) -> SpeedBound | None:
+def speed_bound(plan: EnginePlan, bandwidth: int | None, batch: int) -> SpeedBound | None:
     """The bound on one rank; None without a batch or without a known bandwidth.
 
     Of a mixture only the experts of one token are counted: tokens may all draw the same ones.
     """
-    rate = question.bandwidth_bytes_per_s
-    if not batch or not rate:
+    if not batch or not bandwidth:
         return None
+    weights = plan.ledger.terms[0].num_bytes * active_share(plan.model)
+    each = -(-batch // plan.replicas)
     return SpeedBound(
         batch=batch,
-        weights_read_s=ledger.terms[0].num_bytes * active_share(question) / rate,
-        cache_read_s=demand.resident_bytes(batch) / rate,
+        weights_read_s=weights / bandwidth,
+        cache_read_s=plan.read_bytes(plan.asked.context, each) / bandwidth,
     )
 
 
-def active_share(question: Question) -> float:
+def active_share(model: Model) -> float:
     """The part of the weights that one token passes through."""
-    weights = question.model.weights
+    weights = model.weights
     if weights is None or not weights.parameters:
         return 1.0
     return weights.active_parameters / weights.parameters

@@ -1,0 +1,75 @@
+"""An engine's own flags on the command line of ``fit``, told from the verb's.
+
+The parser of the command line knows the verb's flags alone. What it does not know is an engine's:
+it is taken out here, with its value where the engine's table says that it takes one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from kvplan.core.errors import BadValue
+from kvplan.engines.base import Engine
+from kvplan.engines.registry import engine_of
+
+CARRIER = "--engine-flag"  # a hidden option of the verb, repeated
+
+
+def carry(arguments: list[str], own: Collection[str], default_engine: str) -> list[str]:
+    """The arguments with every engine flag as ``--engine-flag=--name=value``.
+
+    Raises:
+        BadValue: a flag that neither the verb nor the engine has.
+    """
+    engine = engine_of(_named_engine(arguments) or default_engine)
+    kept: list[str] = []
+    carried: list[str] = []
+    place = 0
+    while place < len(arguments):
+        word = arguments[place]
+        name, equals, _ = word.partition("=")
+        place += 1
+        if word == "--":
+            kept += arguments[place - 1 :]
+            break
+        if not _is_flag(word) or name in own:
+            kept.append(word)
+            continue
+        takes_value = _takes_value(engine, name, own)
+        if equals or not takes_value:
+            carried.append(word if equals else f"{name}=true")
+            continue
+        if place == len(arguments):
+            raise BadValue(f"{name} needs a value.")
+        carried.append(f"{name}={arguments[place]}")
+        place += 1
+    return kept[:1] + [f"{CARRIER}={flag}" for flag in carried] + kept[1:]
+
+
+def _is_flag(word: str) -> bool:
+    return len(word) > 1 and word.startswith("-") and not word[1:2].isdigit() and word != "-"
+
+
+def _named_engine(arguments: list[str]) -> str | None:
+    for place, word in enumerate(arguments):
+        if word == "--engine" and place + 1 < len(arguments):
+            return arguments[place + 1]
+        if word.startswith("--engine="):
+            return word.partition("=")[2]
+    return None
+
+
+def _takes_value(engine: Engine, name: str, own: Collection[str]) -> bool:
+    flag = engine.flags.find(name)
+    if flag is None:
+        raise engine.flags.unknown(name, own)
+    return flag.read is not None
+
+
+def parse_carried(given: list[str] | None) -> dict[str, str]:
+    """The engine's flags by name, as text."""
+    found = {}
+    for flag in given or []:
+        name, _, value = flag.partition("=")
+        found[name] = value
+    return found

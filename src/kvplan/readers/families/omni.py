@@ -1,4 +1,4 @@
-"""Models with several encoders: Phi-4 Multimodal, Muse, Nemotron Omni, Qwen Omni.
+"""Models with several encoders: Phi-4 Multimodal, Muse, Nemotron Omni.
 
 Cited files are those of transformers 5.24.0.
 """
@@ -108,9 +108,3 @@ class NemotronOmni(Composite):
         """The projector of speech, whose section says how wide it is."""
         width, inner = c.whole("hidden_size"), c.whole("projection_hidden_size")
         return parts.norm(width) + projections(width, inner, out, bias=c.flag("projection_bias"))
-
-
-class QwenThinker(Composite):
-    """The part of Qwen Omni that listens, sees and writes."""
-
-    towers = ("vision_config", "audio_config")

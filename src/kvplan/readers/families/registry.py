@@ -145,6 +145,7 @@ FAMILIES: dict[str, str] = {
     "minicpm": "remote_code:MiniCpm",
     "orion": "remote_code:Orion",
     "phi-msft": "remote_code:PhiMsft",
+    "phi3_v": "remote_code:Phi3Vision",
     "phi3small": "remote_code:Phi3Small",
     "qwen": "remote_code:Qwen1",
     "skywork": "full:Llama",
@@ -309,8 +310,15 @@ FAMILIES: dict[str, str] = {
     "muse_spark": "omni:MuseSpark",
     "nemotron_h_omni": "omni:NemotronOmni",
     "phi4_multimodal": "omni:Phi4Multimodal",
-    "qwen2_5_omni_thinker": "omni:QwenThinker",
-    "qwen3_omni_moe_thinker": "omni:QwenThinker",
+    # qwen_omni.py
+    "qwen2_5_omni": "qwen_omni:Qwen25Omni",
+    "qwen2_5_omni_thinker": "qwen_omni:Thinker",
+    "qwen3_omni_moe": "qwen_omni:Qwen3Omni",
+    "qwen3_omni_moe_thinker": "qwen_omni:Thinker",
+    # vision_remote.py
+    "dots_ocr": "vision_remote:TextOfFile",
+    "multi_modality": "vision_remote:JanusRemote",
+    "phi3_v": "vision_remote:Phi3Vision",
     # vision_documents.py
     "minicpm_ocr": "vision_documents:MiniCpmOcr",
     "minicpmv4_6": "vision_documents:MiniCpmOcr",

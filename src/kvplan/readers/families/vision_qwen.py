@@ -21,9 +21,15 @@ class FlatText(Composite):
     """Older files have the text model's keys beside the tower's section."""
 
     def text_part(self, c: Config) -> Config:
-        """The text section, or the whole file where it has none."""
+        """The text section, or the whole file where it has none.
+
+        Its word on tying is the enclosing config's alone (models/paddleocr_vl, __post_init__).
+        """
         section = super().text_part(c)
-        return section if c.in_file(self.text) else Config(c.raw, section.model_type, c.path)
+        if c.in_file(self.text):
+            return section
+        keys = {key: value for key, value in c.raw.items() if key != "tie_word_embeddings"}
+        return Config(keys, section.model_type, c.path)
 
 
 class Qwen2VL(FlatText, EitherTies):

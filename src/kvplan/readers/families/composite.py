@@ -91,7 +91,7 @@ class Composite(Family):
     def unknown(section: Config) -> str:
         """Why the parameters of an encoder cannot be counted."""
         named = section.value("architecture", section.model_type)
-        return f"The config gives no shape of its {section.path} ({str(named)[:60]})."
+        return f"the config gives no shape of its {section.path} ({str(named)[:60]})"
 
     def joint(self, c: Config, text: Config) -> Weights:
         """What stands between the towers and the text model."""

@@ -222,14 +222,14 @@ FAMILIES: dict[str, str] = {
     "exaone4_5": "vision:Exaone45",
     "fast_vlm": "vision:FastVlm",
     "got_ocr2": "vision:GotOcr2",
-    "pp_chart2table": "vision:GotOcr2",
-    "qianfan_ocr": "vision:InternVL",
     "hyperclovax_vision_v2": "vision:HyperClovaXVision",
     "internvl": "vision:InternVL",
     "kimi_k25": "vision:KimiK25",
     "lfm2_vl": "vision:Lfm2VL",
     "lfm3_vl": "vision:Lfm3VL",
     "lighton_ocr": "vision:LightOnOcr",
+    "pp_chart2table": "vision:GotOcr2",
+    "qianfan_ocr": "vision:InternVL",
     # vision_blip.py
     "blip": "vision_blip:Blip",
     "blip-2": "vision_blip:Blip2",
@@ -258,6 +258,11 @@ FAMILIES: dict[str, str] = {
     "hunyuan_vl": "vision_hunyuan:HunYuanVL",
     "hunyuan_vl_text": "full:HunYuanDense",
     "hy_v4_vl": "vision_hunyuan:HYV4VL",
+    # vision_idefics.py
+    "idefics": "vision_idefics:Idefics",
+    "idefics2": "vision_idefics:Idefics2",
+    "idefics3": "vision_idefics:Idefics3",
+    "smolvlm": "vision_idefics:Idefics3",
     # vision_inkling.py
     "inkling2": "vision_inkling:Inkling2MM",
     "inkling2_loop": "vision_inkling:Inkling2LoopMM",
@@ -281,11 +286,6 @@ FAMILIES: dict[str, str] = {
     "emu3": "vision_tokens:Emu3",
     "fuyu": "vision_tokens:Fuyu",
     "janus": "vision_tokens:Janus",
-    # vision_idefics.py
-    "idefics": "vision_idefics:Idefics",
-    "idefics2": "vision_idefics:Idefics2",
-    "idefics3": "vision_idefics:Idefics3",
-    "smolvlm": "vision_idefics:Idefics3",
     # actions.py
     "pi0": "actions:Pi0",
     # audio.py
@@ -511,10 +511,10 @@ TOWERS: dict[str, str] = {
     "parakeet_encoder": "parakeet:parakeet",
     # clip.py
     "clip_vision_model": "clip:clip",
-    "unlimited_ocr_vision": "clip:unlimited_ocr",
     "git_vision_model": "clip:clip",
     "idefics_vision": "clip:clip",
     "kosmos_2_vision_model": "clip:clip",
+    "unlimited_ocr_vision": "clip:unlimited_ocr",
     # codecs.py
     "mimi": "codecs:mimi",
     "vibevoice_acoustic_tokenizer": "codecs:vibevoice",
@@ -535,8 +535,8 @@ TOWERS: dict[str, str] = {
     # pixtral.py
     "pixtral": "pixtral:pixtral",
     # qwen_vision.py
-    "exaone4_5_vision": "qwen_vision:exaone4_5",
     "cohere_compass_vision": "qwen_vision:qwen3",
+    "exaone4_5_vision": "qwen_vision:exaone4_5",
     "qwen2_5_omni_vision_encoder": "qwen_vision:qwen2_5",
     "qwen2_5_vl_vision": "qwen_vision:qwen2_5",
     "qwen2_vl_vision": "qwen_vision:qwen2",

@@ -17,7 +17,8 @@ MOST_LEVELS = 16
 
 def janus(c: Config) -> Weights:
     """models/janus/modeling_janus.py, JanusVQVAE: attention in the last level; a decoder too."""
-    last = [place == len(levels(c)) - 1 for place in range(len(levels(c)))]
+    count = len(levels(c))
+    last = [place == count - 1 for place in range(count)]
     return (
         *encoder(c, last),
         *quantiser(c),
@@ -87,7 +88,9 @@ def blocks(width: int, out: int, depth: int, attended: bool) -> Weights:
     """``depth`` residual blocks, the first of which changes the width."""
     if not depth:
         return ()
-    found = residual(width, out) + parts.repeat(residual(out, out), depth - 1)
+    found = residual(width, out)
+    if depth > 1:
+        found += parts.repeat(residual(out, out), depth - 1)
     return found + parts.repeat(attention(out), depth) if attended else found
 
 
@@ -99,9 +102,15 @@ def center(width: int, attended: bool) -> Weights:
 
 def residual(width: int, out: int) -> Weights:
     """Two norms, two convolutions, and a projection of the shortcut where the width changes."""
-    shortcut = convolution(width, out, 1) if width != out else ()
-    norms = (*parts.norm(width, "layer"), *parts.norm(out, "layer"))
-    return (*norms, *convolution(width, out, 3), *convolution(out, out, 3), *shortcut)
+    if width == out:
+        return parts.norm(out, "layer", 2) + parts.repeat(convolution(out, out, 3), 2)
+    return (
+        *parts.norm(width, "layer"),
+        *convolution(width, out, 3),
+        *parts.norm(out, "layer"),
+        *convolution(out, out, 3),
+        *convolution(width, out, 1),
+    )
 
 
 def attention(width: int) -> Weights:

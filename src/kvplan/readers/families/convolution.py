@@ -53,11 +53,8 @@ class Lfm2(Hybrid):
         inner = c.first_whole("block_ff_dim", "intermediate_size")
         if not c.flag("block_auto_adjust_ff_dim"):
             return inner
-        inner = max(1, 2 * inner // 3)
-        if not c.has("block_ffn_dim_multiplier"):
-            return inner
-        scaled = max(1, int(c.number("block_ffn_dim_multiplier") * inner))
-        return round_up(scaled, c.whole("block_multiple_of"))
+        scaled = int(c.number("block_ffn_dim_multiplier", 1.0) * (2 * inner // 3))
+        return round_up(max(1, scaled), c.whole("block_multiple_of"))
 
     def tied(self, c: Config) -> bool:
         """The older key stands above the newer."""

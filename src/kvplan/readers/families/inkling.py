@@ -16,9 +16,26 @@ from kvplan.core.stack import Stack
 from kvplan.core.weights import Weight
 from kvplan.readers.config import Config
 from kvplan.readers.families import parts
-from kvplan.readers.families.base import Heads, Mixer, Weights, attention_cache, layer_kinds
+from kvplan.readers.families.base import (
+    NO_OPTIONS,
+    Description,
+    Heads,
+    Mixer,
+    Options,
+    Weights,
+    attention_cache,
+    layer_kinds,
+)
 from kvplan.readers.families.hybrids import HYBRID, HYBRID_SLIDING, Hybrid
 from kvplan.readers.families.latent import DENSE, SPARSE
+
+# configuration_inkling2_loop.py, __post_init__: the keys of the published ``loop_config``.
+LOOP_KEYS = {
+    "core_start": "loop_layer_index_start",
+    "core_end": "loop_layer_index_end",
+    "num_passes": "loop_num_passes",
+    "gate_rank": "loop_gate_rank",
+}
 
 
 class Convolved(Hybrid):
@@ -207,24 +224,25 @@ class Inkling2Loop(Inkling2):
     models/inkling2_loop/configuration_inkling2_loop.py and modeling_inkling2_loop.py.
     """
 
+    def describe(self, c: Config, options: Options = NO_OPTIONS) -> Description:
+        """With the published ``loop_config`` laid over the class's own keys."""
+        if c.has("loop_config"):
+            own = c.section("loop_config")
+            said = {key: own.whole(name, c.whole(key)) for name, key in LOOP_KEYS.items()}
+            c = c.with_values(**said)
+        return super().describe(c, options)
+
     def passes(self, c: Config, count: int) -> list[int]:
         """The number of passes in the blocks of the loop."""
-        start, end = self.loop(c, count)
-        passes = self.looping(c, "num_passes", "loop_num_passes")
+        (start, end), passes = self.loop(c), max(1, c.layers("loop_num_passes"))
         return [passes if start <= place < end else 0 for place in range(count)]
 
-    def loop(self, c: Config, count: int) -> tuple[int, int]:
-        """Where the loop starts and ends."""
-        start = self.looping(c, "core_start", "loop_layer_index_start")
-        end = self.looping(c, "core_end", "loop_layer_index_end")
-        if not start <= end <= count:
-            raise BadFile(f"The config's loop is from block {start} to {end}, of {count}.")
+    def loop(self, c: Config) -> tuple[int, int]:
+        """Where the loop starts and ends, which may be behind the last block."""
+        start, end = c.whole("loop_layer_index_start"), c.whole("loop_layer_index_end")
+        if end < start:
+            raise BadFile(f"The config's loop ends at block {end} and starts at {start}.")
         return start, end
-
-    @staticmethod
-    def looping(c: Config, published: str, key: str) -> int:
-        """A key of the published section, else the class's own."""
-        return c.section("loop_config").whole(published, c.whole(key))
 
     def block(self, c: Config, place: Place) -> Mixer:
         """In the loop: caches for each pass, and gates for messages to queries, keys, values and
@@ -233,11 +251,11 @@ class Inkling2Loop(Inkling2):
         caches, weights = super().block(c, place)
         if not place.passes:
             return Mixer(caches, weights)
-        hidden, rank = self.hidden(c), self.looping(c, "gate_rank", "loop_gate_rank")
+        hidden, rank = self.hidden(c), c.whole("loop_gate_rank")
         gates = (Weight(w.SCALAR, rank, 2 * hidden, 4), Weight(w.SCALAR, hidden, rank, 8))
         return Mixer(caches * place.passes, weights + gates)
 
     def ending(self, c: Config) -> Weights:
         """Four picks of messages for each block of the loop."""
-        start, end = self.loop(c, self.depth(c))
+        start, end = self.loop(c)
         return parts.scalar(self.hidden(c), 4 * (end - start)) + super().ending(c)

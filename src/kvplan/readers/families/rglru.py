@@ -13,7 +13,7 @@ from kvplan.core.layers import FLOAT32_BYTES, RecurrentState, StateTensor
 from kvplan.core.weights import Weight
 from kvplan.readers.config import Config
 from kvplan.readers.families import parts
-from kvplan.readers.families.base import SLIDING, Heads, Mixer
+from kvplan.readers.families.base import SLIDING, Mixer
 from kvplan.readers.families.hybrids import LINEAR, Hybrid
 from kvplan.readers.families.mamba import MODEL_BYTES
 
@@ -44,12 +44,6 @@ class RecurrentGemma(Hybrid):
         conv = StateTensor(name="conv", shape=(width, kernel - 1), element_bytes=MODEL_BYTES)
         unit = StateTensor(name="lru", shape=(width,), element_bytes=FLOAT32_BYTES)
         return Mixer((RecurrentState(tensors=(conv, unit)),), weights)
-
-    def heads(self, c: Config) -> Heads:
-        """The width of a head is derived, whatever the file says."""
-        query = c.whole("num_attention_heads")
-        dim = max(1, self.hidden(c) // query)
-        return Heads(query, c.whole("num_key_value_heads", query), dim, dim)
 
     def inner(self, c: Config) -> int:
         """Half of what the config names."""

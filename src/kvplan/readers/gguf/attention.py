@@ -186,6 +186,16 @@ class Gemma3(Windowed):
     period = 6
 
 
+class MimoV2(Windowed):
+    """The window does not count the token itself (transformers 5.24.0,
+    models/mimo_v2_flash/configuration_mimo_v2_flash.py: ``sliding_window_size`` and one).
+    """
+
+    def __init__(self, m: Metadata, options: Options = NO_OPTIONS) -> None:
+        super().__init__(m, options)
+        self.size += 1
+
+
 class EverySecond(Windowed):
     """Every second layer full: gpt-oss."""
 

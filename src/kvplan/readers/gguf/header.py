@@ -25,12 +25,12 @@ from kvplan.readers.ranges import Prefix, RangeReader
 
 MAGIC = b"GGUF"
 MAX_KEYS = 4096
-MAX_TENSORS = 1 << 16
+MAX_TENSORS = 1 << 15
 MAX_NAME_BYTES = 1024
 MAX_TEXT_BYTES = 4096  # a longer text is stepped over
 MAX_ARRAY = 8192  # a longer array is stepped over
 MAX_KEPT = 1 << 18  # elements of all arrays that are kept
-MAX_STEPS = 1 << 21  # strings and inner arrays that are stepped over
+MAX_STEPS = 1 << 21  # texts that are stepped over; an inner array takes as long as 32 of them
 MAX_NESTING = 4
 MAX_DIMENSIONS = 4
 MAX_ELEMENTS = 1 << 48
@@ -100,12 +100,15 @@ class _Cursor:
         self.prefix.upto(self.place)
         return begin
 
+    def numbers_of(self, codes: str) -> tuple[int, ...]:
+        """The numbers of some struct codes."""
+        layout = self.order + codes
+        begin = self.take(struct.calcsize(layout))
+        return struct.unpack_from(layout, self.prefix.data, begin)
+
     def number(self, code: str) -> int:
         """One number of a struct code."""
-        layout = self.order + code
-        begin = self.take(struct.calcsize(layout))
-        found: int = struct.unpack_from(layout, self.prefix.data, begin)[0]
-        return found
+        return self.numbers_of(code)[0]
 
     def count(self, what: str, most: int, least_bytes: int) -> int:
         """A count, which what is left of the file must have room for."""
@@ -155,7 +158,7 @@ class _Cursor:
         if kind in _SCALARS:
             return self.numbers(_SCALARS[kind])
         count = self.count("elements in an array", self.size, 8 if kind == _TEXT else 12)
-        self.steps += count
+        self.steps += count if kind == _TEXT else 32 * count
         if self.steps > MAX_STEPS:
             raise BadFile(
                 f"{self.file} has more than {MAX_STEPS:,} texts in its metadata (at {key[:80]!r}), "
@@ -256,8 +259,8 @@ def _tensor(at: _Cursor) -> Tensor:
     dimensions = at.number("I")
     if not 1 <= dimensions <= MAX_DIMENSIONS:
         raise BadFile(f"The tensor {name[:80]!r} of {at.file} has {dimensions:,} dimensions.")
-    shape = tuple([at.number("Q") for _ in range(dimensions)])
-    number, offset = at.number("I"), at.number("Q")
+    *lengths, number, offset = at.numbers_of(f"{dimensions}QIQ")
+    shape = tuple(lengths)
     kind = TYPES.get(number)
     if kind is None:
         known = f"{REMOVED[number]}, which ggml gave up" if number in REMOVED else "unknown"

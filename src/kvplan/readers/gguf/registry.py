@@ -44,7 +44,7 @@ ARCHITECTURES: dict[str, type[a.Architecture]] = {
     "gptoss": a.EverySecond,  # as Ollama writes it
     "laguna": a.EveryFourthFromFirst,
     "llama4": a.Chunked,
-    "mimo2": a.Windowed,
+    "mimo2": a.MimoV2,
     "olmo2": a.EveryFourth,
     "olmo3": a.EveryFourth,  # as Ollama writes it
     "phi3": a.WindowSwitchedOff,

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from kvplan.core import weights as w
-from kvplan.core.weights import Weight, Weights, count_parameters
+from kvplan.core.weights import Measured, Weight, Weights, count_parameters
 from kvplan.readers.gguf.header import Tensor
 
 ROLES: dict[str, str] = {
@@ -94,9 +94,7 @@ def weigh(tensors: Iterable[Tensor], experts: int = 0, drawn: int = 0) -> Weight
         tensors=found,
         parameters=parameters,
         active_parameters=active,
-        num_bytes=total,
-        source=f"tensor infos: {total:,} bytes ({said})",
-        exact_bytes=True,
+        storage=Measured(total, f"tensor infos: {total:,} bytes ({said})"),
     )
 
 

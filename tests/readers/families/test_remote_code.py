@@ -16,8 +16,8 @@ from kvplan.core.formats import FORMATS
 from kvplan.readers.hf_config import read_config
 from tests.oracle_cases import CONFIGS
 
-# Published config, parameters, bytes of a token's keys and values in 16 bits.
-PUBLISHED = {
+# Published config, parameters, bytes of a token's keys and values in 16 bits (None: windows).
+PUBLISHED: dict[str, tuple[int, int | None]] = {
     "THUDM--chatglm3-6b.json": (6_243_584_000, 28_672),
     "THUDM--glm-4-9b.json": (9_399_951_360, 40_960),
     "Qwen--Qwen-72B.json": (72_287_920_128, 2_621_440),
@@ -26,6 +26,7 @@ PUBLISHED = {
     "mlc-preset--minicpm_2b_sft_bf16.json": (2_724_880_896, 368_640),
     "mlc-preset--orion.json": (14_498_703_360, 819_200),
     "mlc-preset--phi-2.json": (2_779_683_840, 327_680),
+    "mlc-preset--phi-3_5-vision.json": (4_146_621_440, None),
     "mlc-preset--qwen.json": (1_836_828_672, 196_608),
     "nvidia--Llama-3_3-Nemotron-Super-49B-v1.json": (49_867_145_216, 200_704),
 }
@@ -66,7 +67,7 @@ FALCON_40B = {
 
 
 @pytest.mark.parametrize(("name", "expected"), PUBLISHED.items(), ids=PUBLISHED)
-def test_published_models(name: str, expected: tuple[int, int]) -> None:
+def test_published_models(name: str, expected: tuple[int, int | None]) -> None:
     """Parameters and the cost of a token."""
     model = read_config(json.loads((CONFIGS / name).read_text(encoding="utf-8")))
 

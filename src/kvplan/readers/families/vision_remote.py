@@ -1,14 +1,21 @@
 """Vision-language models whose code is published with their weights, not in transformers.
 
-The cache is that of a text model that is known. Their encoders have shapes that the config only
-names, so the parameters are not counted.
+The cache is that of a text model that is known. Where the config only names the shape of an encoder
+and the published code does not fix it, the parameters are not counted.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
+from kvplan.core import weights as w
 from kvplan.readers.config import Config
-from kvplan.readers.families.base import NO_OPTIONS, Description, Family, Options
+from kvplan.readers.families import parts
+from kvplan.readers.families.base import NO_OPTIONS, Description, Family, Options, Weights
 from kvplan.readers.families.composite import described
+from kvplan.readers.families.full import Phi3
+from kvplan.readers.towers.clip import clip
 
 
 class TextOfFile(Family):
@@ -21,10 +28,33 @@ class TextOfFile(Family):
         return uncounted(described(Config(c.raw, self.text_type, c.path), options), c)
 
 
-class Phi3Vision(TextOfFile):
-    """modeling_phi3_v.py, published with microsoft/Phi-3.5-vision-instruct: Phi-3 behind CLIP."""
+class Phi3Vision(Phi3):
+    """Phi 3 with CLIP's large transformer for images, whose shape its code fixes.
 
-    text_type = "phi3"
+    microsoft/Phi-3-vision-128k-instruct, image_embedding_phi3_v.py: four patches are read together,
+    and a separator of their width stands after each row and each image.
+    """
+
+    clip: ClassVar[Mapping[str, int]] = {
+        "hidden_size": 1024,
+        "intermediate_size": 4096,
+        "num_hidden_layers": 24,
+        "image_size": 336,
+        "patch_size": 14,
+        "num_channels": 3,
+    }
+
+    def embeddings(self, c: Config) -> Weights:
+        """Tokens, the tower, the separators, and two projections to the model's width."""
+        hidden, joined = self.hidden(c), 4 * self.clip["hidden_size"]
+        projector = (
+            *parts.scalar(joined, 2),
+            *parts.linear("", joined, hidden, bias=True),
+            *parts.linear("", hidden, hidden, bias=True),
+        )
+        tower = clip(Config(self.clip, "clip_vision_model"))
+        seen = parts.as_role(tower, w.TOWER) + parts.as_role(projector, w.PROJECTOR)
+        return super().embeddings(c) + seen
 
 
 class JanusRemote(Family):

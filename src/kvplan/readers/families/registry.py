@@ -145,7 +145,6 @@ FAMILIES: dict[str, str] = {
     "minicpm": "remote_code:MiniCpm",
     "orion": "remote_code:Orion",
     "phi-msft": "remote_code:PhiMsft",
-    "phi3_v": "remote_code:Phi3Vision",
     "phi3small": "remote_code:Phi3Small",
     "qwen": "remote_code:Qwen1",
     "skywork": "full:Llama",
@@ -215,7 +214,6 @@ FAMILIES: dict[str, str] = {
     "cohere2_vision": "vision:Cohere2Vision",
     "cohere_compass": "vision:CohereCompass",
     "cosmos3_edge": "vision:Cosmos3Edge",
-    "cosmos3_edge_text": "full:Arcee",
     "cosmos3_omni": "vision:Cosmos3Omni",
     "deepseek_vl": "vision:DeepseekVL",
     "deepseek_vl_hybrid": "vision:DeepseekVLHybrid",
@@ -249,14 +247,11 @@ FAMILIES: dict[str, str] = {
     "glm46v": "vision_glm:Glm46V",
     "glm4v": "vision_glm:Glm4v",
     "glm4v_moe": "vision_glm:Glm4v",
-    "glm4v_text": "vision_glm:Glm4vText",
     "glm5_next": "vision_glm:Glm5Next",
     "glm_ocr": "vision_glm:Glm4v",
-    "glm_ocr_text": "vision_glm:GlmOcrText",
     "glmga": "vision_glm:Glm46V",
     # vision_hunyuan.py
     "hunyuan_vl": "vision_hunyuan:HunYuanVL",
-    "hunyuan_vl_text": "full:HunYuanDense",
     "hy_v4_vl": "vision_hunyuan:HYV4VL",
     # vision_idefics.py
     "idefics": "vision_idefics:Idefics",
@@ -274,12 +269,9 @@ FAMILIES: dict[str, str] = {
     "kosmos_2_text_model": "vision_kosmos:Kosmos2Text",
     # vision_ocr.py
     "deepseek_ocr2": "vision_ocr:DeepseekOcr2",
-    "deepseek_ocr2_text": "vision_ocr:DeepseekOcr2Text",
     "ernie4_5_vl_moe": "vision_ocr:Ernie45VL",
     "granite4_vision": "vision_ocr:Granite4Vision",
-    "granite4_vision_text": "full:Llama",
     "granite_docling": "vision_ocr:GraniteDocling",
-    "granite_docling_text": "full:Llama",
     # vision_tokens.py
     "apertus1p5": "vision_tokens:Apertus15",
     "chameleon": "vision_tokens:Chameleon",

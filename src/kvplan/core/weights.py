@@ -7,7 +7,7 @@ how an engine treats it: which axis tensor parallelism cuts, whether a quantisat
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple, Protocol
 
 EMBEDDING: Final = "embedding"  # rows: vocabulary; cut along it
 HEAD: Final = "head"  # the output projection; absent where it is tied to the embedding
@@ -70,20 +70,79 @@ class Weight(NamedTuple):
         return Weight(role, rows, cols, each * count, active if active < 0 else active * count)
 
 
+class Storage(Protocol):
+    """How tensors are stored: what they weigh, and where that is known from."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether the bytes were read from the checkpoint itself."""
+
+    def num_bytes(self, tensors: tuple[Weight, ...]) -> int:
+        """Bytes of all of them."""
+
+    def source(self, parameters: int) -> str:
+        """Where the bytes are known from, for a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Bytes that a checkpoint's own headers state."""
+
+    total: int
+    told_by: str
+
+    exact: ClassVar[bool] = True
+
+    def num_bytes(self, tensors: tuple[Weight, ...]) -> int:
+        """The stated total."""
+        return self.total
+
+    def source(self, parameters: int) -> str:
+        """The headers."""
+        return self.told_by
+
+
+@dataclass(frozen=True, slots=True)
+class Unquantised:
+    """Every parameter in one type."""
+
+    bytes_each: int
+    dtype: str
+
+    exact: ClassVar[bool] = False
+
+    def num_bytes(self, tensors: tuple[Weight, ...]) -> int:
+        """Parameters times their size."""
+        return count_parameters(tensors)[0] * self.bytes_each
+
+    def source(self, parameters: int) -> str:
+        """The multiplication."""
+        return f"{parameters:,} parameters × {self.bytes_each} bytes ({self.dtype})"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """All tensors of a model, what they weigh and where that is known from.
-
-    ``stored_bytes`` is what the checkpoint holds when its headers were read; None when only a
-    config was, in which case ``bytes_per_parameter`` of the config's type gives an estimate.
-    """
+    """All tensors of a model, and how they are stored. Bytes are counted when they are asked."""
 
     tensors: tuple[Weight, ...]
     parameters: int
     active_parameters: int
-    num_bytes: int
-    source: str
-    exact_bytes: bool = False
+    storage: Storage
+
+    @property
+    def num_bytes(self) -> int:
+        """What all tensors weigh as stored."""
+        return self.storage.num_bytes(self.tensors)
+
+    @property
+    def source(self) -> str:
+        """Where the bytes are known from."""
+        return self.storage.source(self.parameters)
+
+    @property
+    def exact_bytes(self) -> bool:
+        """Whether the bytes were read from the checkpoint itself."""
+        return self.storage.exact
 
     def of_role(self, *roles: str) -> int:
         """Parameters of some roles."""

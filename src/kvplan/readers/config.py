@@ -63,9 +63,9 @@ class Config:
         own = defaults.of_type(model_type)
         values = {**own.values, **given, **raw} if given else {**own.values, **raw}
         self.names = own.names
-        # transformers sets a standard name after the fields, so it holds where a file has both.
+        # transformers sets what is no field of the class last, so that holds where a file has both.
         for standard, native in own.names.items():
-            if standard in raw:
+            if standard in raw and (native not in raw or standard not in own.declared):
                 values[native] = raw[standard]
         self._values = values
 

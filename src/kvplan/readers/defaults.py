@@ -8,7 +8,7 @@ is made by ``tools/extract_class_defaults.py`` and names the release it was made
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -21,11 +21,13 @@ class TypeDefaults(NamedTuple):
     keys, ``names`` maps the standard name of a key to the type's own (``hidden_size`` →
     ``n_embd``; some classes declare the default under the standard one), ``sections`` maps a
     nested config's key to the type it has when it names none, and the values it starts from.
+    ``declared`` are the standard names that the class declares as fields of its own.
     """
 
     values: Mapping[str, Any]
     names: Mapping[str, str]
     sections: Mapping[str, Mapping[str, Any]]
+    declared: Set[str] = frozenset()
 
 
 NO_DEFAULTS = TypeDefaults({}, {}, {})
@@ -49,8 +51,12 @@ def of_type(model_type: str) -> TypeDefaults:
     row = _table()[1].get(model_type)
     if row is None:
         return NO_DEFAULTS
-    names = row.get("names", {})
     own = row["defaults"]
-    # A default under the standard name holds where the type's own name has none.
-    values = {names[key]: value for key, value in own.items() if key in names} | own
-    return TypeDefaults(values, names, row.get("sections", {}))
+    # Where a class declares both, the type's own field is set last and holds.
+    names = {
+        standard: native
+        for standard, native in row.get("names", {}).items()
+        if not (standard in own and native in own)
+    }
+    values = {names.get(key, key): value for key, value in own.items()}
+    return TypeDefaults(values, names, row.get("sections", {}), names.keys() & own.keys())

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from kvplan.core import weights as w
 from kvplan.core.errors import BadFile, BadValue, SourceUnreachable, UnknownName
 from kvplan.core.model import Model
-from kvplan.core.weights import Weights
+from kvplan.core.weights import Measured, Weights
 from kvplan.readers.families.base import NO_OPTIONS, Options
 from kvplan.readers.gguf import read_gguf, read_gguf_weights
 from kvplan.readers.json_text import parse_object, read_bounded
@@ -207,7 +207,9 @@ def _with_projectors(weights: Weights | None, projectors: list[Blob]) -> Weights
             tensors=weights.tensors + tensors,
             parameters=weights.parameters + extra.parameters,
             active_parameters=weights.active_parameters + extra.active_parameters,
-            num_bytes=weights.num_bytes + extra.num_bytes,
-            source=f"{weights.source}; projector: {extra.num_bytes:,} bytes",
+            storage=Measured(
+                weights.num_bytes + extra.num_bytes,
+                f"{weights.source}; projector: {extra.num_bytes:,} bytes",
+            ),
         )
     return weights

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from kvplan.core.errors import BadFile, SourceUnreachable
 from kvplan.core.model import Model
-from kvplan.core.weights import Weights
+from kvplan.core.weights import Measured, Weights
 from kvplan.readers.families.base import NO_OPTIONS, Options
 from kvplan.readers.hf_config import read_config
 from kvplan.readers.json_text import parse_object, read_bounded
@@ -105,9 +105,7 @@ def with_exact_weights(model: Model, path: Path) -> Model:
     found = read_checkpoint(path)
     weights = replace(
         model.weights or _uncounted(found),
-        num_bytes=found.num_bytes,
-        source=found.source,
-        exact_bytes=True,
+        storage=Measured(found.num_bytes, found.source),
     )
     notes = found.notes + _difference(model, found)
     return replace(model, weights=weights, warnings=model.warnings + notes)
@@ -219,9 +217,7 @@ def _uncounted(found: Checkpoint) -> Weights:
         tensors=(),
         parameters=elements,
         active_parameters=elements,
-        num_bytes=found.num_bytes,
-        source=found.source,
-        exact_bytes=True,
+        storage=Measured(found.num_bytes, found.source),
     )
 
 

@@ -100,10 +100,8 @@ def assumed(c: Config, everything_full: bool = False) -> tuple[Config, tuple[str
     given = [] if section.has("num_key_value_heads") else ["a KV head for every query head"]
     given += [] if section.has("head_dim") else ["heads as wide as hidden_size / heads"]
     said = "; ".join(["full attention in every layer", *given])
-    return section, (
-        f"The model type {c.model_type!r} is not known. Assumed: {said}. "
-        "Its parameters are not counted.",
-    )
+    warning = f"The model type {c.model_type!r} is not known. Assumed: {said}."
+    return section, (f"{warning} Its parameters are not counted.",)
 
 
 def suspect_keys(raw: Mapping[str, Any]) -> list[str]:

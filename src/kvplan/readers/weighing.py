@@ -1,10 +1,11 @@
-"""What a config's tensors weigh: parameters times the bytes of the type they are stored in."""
+"""What a config's tensors weigh: their number, and the type or the scheme they are stored in."""
 
 from __future__ import annotations
 
-from kvplan.core.weights import Weights, count_parameters
+from kvplan.core.weights import Storage, Unquantised, Weights, count_parameters
 from kvplan.readers.config import Config
 from kvplan.readers.families.base import Description
+from kvplan.readers.quantisation import quantised
 
 BYTES_PER_PARAMETER = {
     "float32": 4, "float": 4, "bfloat16": 2, "float16": 2, "half": 2, "float64": 8,
@@ -13,19 +14,27 @@ BYTES_PER_PARAMETER = {
 
 
 def weigh(c: Config, found: Description) -> tuple[Weights | None, tuple[str, ...]]:
-    """Parameters and their bytes, and what could not be said of them."""
+    """Parameters and how they are stored, and what could not be said of them."""
     if found.uncounted:
         return None, (f"Parameters are not counted: {found.uncounted}.",)
     if not found.tensors:
         return None, ()
     parameters, active = count_parameters(found.tensors)
-    dtype = str(c.raw.get("dtype") or c.raw.get("torch_dtype") or "bfloat16")
-    size = BYTES_PER_PARAMETER.get(dtype.removeprefix("torch."), 2)
+    storage, said = _storage(c, len(found.blocks))
     weights = Weights(
         tensors=found.tensors,
         parameters=parameters,
         active_parameters=active,
-        num_bytes=parameters * size,
-        source=f"{parameters:,} parameters × {size} bytes ({dtype[:20]})",
+        storage=storage,
     )
-    return weights, ()
+    return weights, said
+
+
+def _storage(c: Config, depth: int) -> tuple[Storage, tuple[str, ...]]:
+    """The quantisation that the config names, else its type, else 16 bits."""
+    dtype = str(c.raw.get("dtype") or c.raw.get("torch_dtype") or "bfloat16")
+    size = BYTES_PER_PARAMETER.get(dtype.removeprefix("torch."), 2)
+    scheme, said = quantised(c, depth)
+    if scheme is not None:
+        return scheme, said
+    return Unquantised(size, dtype.removeprefix("torch.")[:20]), said

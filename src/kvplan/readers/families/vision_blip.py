@@ -11,6 +11,7 @@ from kvplan.readers.families import parts
 from kvplan.readers.families.base import NO_OPTIONS, Decoder, Description, Mixer, Options, Weights
 from kvplan.readers.families.bert import Bert, BertGeneration
 from kvplan.readers.families.composite import Composite
+from kvplan.readers.families.grok import Grok
 from kvplan.readers.families.vision import EitherTies
 from kvplan.readers.towers.blip import qformer, reading
 from kvplan.readers.towers.clip import clip
@@ -93,6 +94,12 @@ class Git(BertGeneration):
 
     tied_default = False
     head_bias = True
+
+    def describe(self, c: Config, options: Options = NO_OPTIONS) -> Description:
+        """Grok 2's published file names this type beside a class of its own."""
+        if "Grok1ForCausalLM" in c.words("architectures", ()):
+            return Grok().describe(Config(c.raw, "grok", c.path), options)
+        return super().describe(c, options)
 
     def embeddings(self, c: Config) -> Weights:
         """models/git/modeling_git.py, GitModel: words, CLIP's encoder and a projection."""

@@ -6,26 +6,8 @@ The cited files are those of transformers 5.24.0.
 from __future__ import annotations
 
 from kvplan.readers.config import Config
-from kvplan.readers.families.base import Heads
 from kvplan.readers.families.composite import Composite, flattened
-from kvplan.readers.families.full import Glm4
 from kvplan.readers.families.vision import EitherTies
-
-
-class Glm4vText(Glm4):
-    """Biases on queries, keys and values; the heads share the width evenly."""
-
-    attention_bias = True
-
-    def heads(self, c: Config) -> Heads:
-        """models/glm4v/modeling_glm4v.py, Glm4vTextAttention reads no ``head_dim``."""
-        return super().heads(c.with_values(head_dim=None))
-
-
-class GlmOcrText(Glm4):
-    """No biases (models/glm_ocr/modeling_glm_ocr.py)."""
-
-    attention_bias = False
 
 
 class Glm4v(EitherTies):

@@ -10,21 +10,8 @@ from kvplan.readers.config import Config
 from kvplan.readers.families import parts
 from kvplan.readers.families.base import Weights
 from kvplan.readers.families.composite import Composite
-from kvplan.readers.families.mixtures import Named
 from kvplan.readers.families.vision import projections
 from kvplan.readers.towers.blip import qformer
-
-
-class DeepseekOcr2Text(Named):
-    """Dense and sparse blocks as ``mlp_layer_types`` names them."""
-
-    mlp_bias = "mlp_bias"
-    expert_count = "n_routed_experts"
-    shared_count = "n_shared_experts"
-
-    def derive_networks(self, c: Config, count: int) -> list[str]:
-        """models/deepseek_ocr2/configuration_deepseek_ocr2.py derives no list."""
-        raise BadFile("The config has no text_config.mlp_layer_types, and its class derives none.")
 
 
 class DeepseekOcr2(Composite):

@@ -5,6 +5,8 @@ The rules are those of transformers 5.24.0, in the file that each class names.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kvplan.core import weights as w
 from kvplan.core.layers import ConvolutionState, StateTensor
 from kvplan.core.stack import Stack
@@ -25,7 +27,7 @@ class Lfm2(Hybrid):
     (configuration_lfm2.py, __post_init__).
     """
 
-    known = (CONVOLUTION, FULL)
+    known: Sequence[str] = (CONVOLUTION, FULL)
     attention_bias: str | bool = False
     mlp_bias = False
     qk_norm = "head"

@@ -24,7 +24,7 @@ class Zamba(Hybrid):
     known = (LINEAR, HYBRID)
     norms = 1
     attention_bias = False
-    mlp_bias = False
+    mlp_bias: str | bool = False
 
     def derive(self, c: Config, count: int) -> list[str]:
         """The third block is hybrid, and then one each period."""

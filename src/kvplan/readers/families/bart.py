@@ -126,26 +126,25 @@ class MBart(Bart):
 
 
 class Mvp(Bart):
-    """BART with prompts for every attention of the encoder and the decoder, where switched on."""
+    """BART with prompts for both attentions of the decoder, where switched on."""
 
-    def encoder(self, c: Config) -> Weights:
-        """models/mvp/modeling_mvp.py: one prompt in the encoder, two in the decoder.
+    def tables(self, c: Config, alone: bool) -> Weights:
+        """models/mvp/modeling_mvp.py: MvpForCausalLM has no prompts.
 
-        MvpForCausalLM builds its decoder without them, so they are counted here.
+        Nor has the encoder: MvpModel passes the switch in the place of another argument.
         """
-        found = super().encoder(c)
-        if not c.flag("use_prompt"):
+        found = super().tables(c, alone)
+        if alone or not c.flag("use_prompt"):
             return found
-        mine = self.prompt(c, c.layers("encoder_layers"))
-        return found + mine + parts.repeat(self.prompt(c, self.decoder_depth(c)), 2)
+        return found + parts.repeat(self.prompt(c), 2)
 
-    def prompt(self, c: Config, depth: int) -> Weights:
+    def prompt(self, c: Config) -> Weights:
         """MvpPrompt: an embedding, and two projections to keys and values of all layers."""
         width, middle = self.hidden(c), c.whole("prompt_mid_dim")
         return (
             *parts.embedding(c.whole("prompt_length"), width),
-            *parts.linear("", width, middle, bias=True),
-            *parts.linear("", middle, 2 * depth * width, bias=True),
+            *parts.linear(w.PROJECTOR, width, middle, bias=True),
+            *parts.linear(w.PROJECTOR, middle, 2 * self.decoder_depth(c) * width, bias=True),
         )
 
 

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import pytest
 
+from kvplan.core.compressed import CompressedAttention
+from kvplan.core.cross import CrossAttention
 from kvplan.core.curve import Curve
 from kvplan.core.formats import FORMATS
+from kvplan.core.latent import IndexedLatentAttention, LatentAttention
 from kvplan.core.layers import (
     ChunkedAttention,
-    CompressedAttention,
-    ConvolutionState,
-    CrossAttention,
     FullAttention,
-    IndexedLatentAttention,
-    LatentAttention,
     Layer,
-    LinearAttention,
     NoCache,
-    RecurrentState,
     SharedCache,
     SlidingWindow,
-    StateTensor,
 )
+from kvplan.core.states import ConvolutionState, LinearAttention, RecurrentState, StateTensor
 
 BF16 = FORMATS["bf16"]
 GQA = {"kv_heads": 8, "key_dim": 128, "value_dim": 128, "query_heads": 32}

@@ -13,8 +13,10 @@ import pytest
 
 from kvplan.core.errors import BadFile, UnknownModelType
 from kvplan.core.formats import FORMATS
-from kvplan.core.layers import FullAttention, LatentAttention, Layer, RecurrentState
+from kvplan.core.latent import LatentAttention
+from kvplan.core.layers import FullAttention, Layer
 from kvplan.core.model import Model
+from kvplan.core.states import RecurrentState
 from kvplan.readers.families.base import Options
 from kvplan.readers.hf_config import read_config
 from tests.readers.gguf_bytes import model

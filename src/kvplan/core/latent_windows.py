@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kvplan.core.formats import Format, Stored
-from kvplan.core.layers import LatentAttention, SharedCache, SlidingWindow, index_keys, mean_slope
+from kvplan.core.latent import LatentAttention
+from kvplan.core.layers import SharedCache, SlidingWindow, index_keys, mean_slope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

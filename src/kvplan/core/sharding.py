@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from kvplan.core.cross import CrossAttention
 from kvplan.core.curve import Curve
 from kvplan.core.formats import Format
-from kvplan.core.layers import CrossAttention, FullAttention, LatentAttention, Layer
+from kvplan.core.latent import LatentAttention
+from kvplan.core.layers import FullAttention, Layer
 from kvplan.core.model import Model
 
 

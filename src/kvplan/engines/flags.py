@@ -67,7 +67,9 @@ class FlagTable:
         known = [*self._by_name, *others]
         near = difflib.get_close_matches(name.replace("_", "-"), known, n=3, cutoff=0.6)
         hint = f"Did you mean {', '.join(near)}?" if near else "See kvplan fit --help."
-        return BadValue(f"{self.engine} has no flag {name[:60]!r} that is modelled.", hint)
+        return BadValue(
+            f"The engine {self.engine!r} has no flag {name[:60]!r} that is modelled.", hint
+        )
 
 
 def switch(text: Any, name: str) -> bool:

@@ -9,8 +9,9 @@ the output goes through a rank in groups of heads. Files named here are transfor
 from __future__ import annotations
 
 from kvplan.core import weights as w
+from kvplan.core.compressed import CompressedAttention
 from kvplan.core.errors import BadFile
-from kvplan.core.layers import CompressedAttention, Layer, SlidingWindow
+from kvplan.core.layers import Layer, SlidingWindow
 from kvplan.core.stack import Stack
 from kvplan.core.weights import Weight
 from kvplan.readers.config import Config

@@ -13,8 +13,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kvplan.core import weights as w
+from kvplan.core.compressed import CompressedAttention
 from kvplan.core.errors import BadFile
-from kvplan.core.layers import CompressedAttention, Layer, SlidingWindow
+from kvplan.core.layers import Layer, SlidingWindow
 from kvplan.core.stack import Stack
 from kvplan.core.weights import Weight
 from kvplan.readers.config import Config

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kvplan.core import weights as w
-from kvplan.core.layers import ConvolutionState, StateTensor
 from kvplan.core.stack import Stack
+from kvplan.core.states import ConvolutionState, StateTensor
 from kvplan.core.units import round_up
 from kvplan.readers.config import Config
 from kvplan.readers.families import parts

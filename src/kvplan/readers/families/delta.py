@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kvplan.core import weights as w
-from kvplan.core.layers import FLOAT32_BYTES, LinearAttention, StateTensor
+from kvplan.core.layers import FLOAT32_BYTES
 from kvplan.core.stack import Stack
+from kvplan.core.states import LinearAttention, StateTensor
 from kvplan.core.weights import Weight
 from kvplan.readers.config import Config
 from kvplan.readers.families import parts

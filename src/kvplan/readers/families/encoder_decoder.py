@@ -10,8 +10,9 @@ an encoder's tokens only where the asker says how many there are.
 from __future__ import annotations
 
 from kvplan.core import weights as w
+from kvplan.core.cross import CrossAttention
 from kvplan.core.errors import BadFile, UnknownModelType
-from kvplan.core.layers import CrossAttention, Layer
+from kvplan.core.layers import Layer
 from kvplan.core.model import Block
 from kvplan.core.stack import Stack
 from kvplan.readers.config import Config

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from kvplan.core import weights as w
 from kvplan.core.errors import BadFile
-from kvplan.core.layers import FLOAT32_BYTES, ConvolutionState, StateTensor
+from kvplan.core.layers import FLOAT32_BYTES
 from kvplan.core.stack import Stack
+from kvplan.core.states import ConvolutionState, StateTensor
 from kvplan.core.weights import Weight
 from kvplan.readers.config import Config
 from kvplan.readers.families import parts

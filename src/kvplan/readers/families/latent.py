@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import NamedTuple, TypedDict
 
 from kvplan.core import weights as w
+from kvplan.core.latent import IndexedLatentAttention, LatentAttention
 from kvplan.core.latent_windows import SlidingLatentAttention
-from kvplan.core.layers import IndexedLatentAttention, LatentAttention
 from kvplan.core.stack import Stack
 from kvplan.core.weights import Weight
 from kvplan.readers.config import Config

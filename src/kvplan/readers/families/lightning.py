@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from kvplan.core import weights as w
 from kvplan.core.errors import BadFile
-from kvplan.core.layers import FLOAT32_BYTES, LinearAttention, StateTensor
+from kvplan.core.layers import FLOAT32_BYTES
+from kvplan.core.states import LinearAttention, StateTensor
 from kvplan.core.weights import Weight
 from kvplan.readers.config import Config
 from kvplan.readers.families import parts

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kvplan.core import weights as w
-from kvplan.core.layers import FLOAT32_BYTES, RecurrentState, StateTensor
+from kvplan.core.layers import FLOAT32_BYTES
 from kvplan.core.stack import Stack
+from kvplan.core.states import RecurrentState, StateTensor
 from kvplan.core.units import ceil_div
 from kvplan.core.weights import Weight
 from kvplan.readers.config import Config

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from kvplan.core import weights as w
 from kvplan.core.errors import BadFile
-from kvplan.core.layers import INT64_BYTES, Layer, LinearAttention, StateTensor
+from kvplan.core.layers import INT64_BYTES, Layer
 from kvplan.core.positions import PositionedAttention
+from kvplan.core.states import LinearAttention, StateTensor
 from kvplan.core.units import round_up
 from kvplan.core.weights import Weight
 from kvplan.readers.config import MAX_LAYERS, Config

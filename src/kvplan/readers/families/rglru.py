@@ -9,7 +9,8 @@ from __future__ import annotations
 from itertools import cycle, islice
 
 from kvplan.core import weights as w
-from kvplan.core.layers import FLOAT32_BYTES, RecurrentState, StateTensor
+from kvplan.core.layers import FLOAT32_BYTES
+from kvplan.core.states import RecurrentState, StateTensor
 from kvplan.core.weights import Weight
 from kvplan.readers.config import Config
 from kvplan.readers.families import parts

@@ -7,8 +7,9 @@ code of their own (RWKV/v5-Eagle-7B-HF, modeling_rwkv5.py; RWKV/v6-Finch-7B-HF, 
 from __future__ import annotations
 
 from kvplan.core import weights as w
-from kvplan.core.layers import FLOAT32_BYTES, RecurrentState, StateTensor
+from kvplan.core.layers import FLOAT32_BYTES
 from kvplan.core.stack import Stack
+from kvplan.core.states import RecurrentState, StateTensor
 from kvplan.core.weights import Weight
 from kvplan.readers.config import Config
 from kvplan.readers.families import parts

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kvplan.core.layers import CrossAttention, Layer
+from kvplan.core.cross import CrossAttention
+from kvplan.core.layers import Layer
 from kvplan.core.stack import Stack
 from kvplan.readers.config import Config
 from kvplan.readers.families import parts

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from kvplan.core import weights as w
 from kvplan.core.errors import BadFile
-from kvplan.core.layers import INT64_BYTES, RecurrentState, StateTensor
+from kvplan.core.layers import INT64_BYTES
 from kvplan.core.stack import Stack
+from kvplan.core.states import RecurrentState, StateTensor
 from kvplan.core.units import MAX_TOKENS
 from kvplan.readers.config import Config
 from kvplan.readers.families import parts

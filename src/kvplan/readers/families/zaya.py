@@ -6,8 +6,8 @@ models/zaya/configuration_zaya.py and modeling_zaya.py (transformers 5.24.0).
 from __future__ import annotations
 
 from kvplan.core import weights as w
-from kvplan.core.layers import ConvolutionState, StateTensor
 from kvplan.core.stack import Stack
+from kvplan.core.states import ConvolutionState, StateTensor
 from kvplan.core.weights import Weight
 from kvplan.readers.config import Config
 from kvplan.readers.families import parts

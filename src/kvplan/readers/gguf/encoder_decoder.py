@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kvplan.core.layers import CrossAttention, FullAttention
+from kvplan.core.cross import CrossAttention
+from kvplan.core.layers import FullAttention
 from kvplan.core.model import Block
 from kvplan.readers.families.base import NO_OPTIONS, Options
 from kvplan.readers.gguf.attention import Architecture

@@ -9,16 +9,9 @@ n_embd_r and n_embd_s).
 from __future__ import annotations
 
 from kvplan.core.errors import BadFile
-from kvplan.core.layers import (
-    FLOAT32_BYTES,
-    ConvolutionState,
-    Layer,
-    LinearAttention,
-    NoCache,
-    RecurrentState,
-    StateTensor,
-)
+from kvplan.core.layers import FLOAT32_BYTES, Layer, NoCache
 from kvplan.core.model import Block
+from kvplan.core.states import ConvolutionState, LinearAttention, RecurrentState, StateTensor
 from kvplan.readers.families.base import NO_OPTIONS, Options
 from kvplan.readers.families.mamba import MODEL_BYTES, Scan, scan_state
 from kvplan.readers.families.mamba2 import StateSpace, space_state

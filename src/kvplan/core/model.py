@@ -10,6 +10,7 @@ from kvplan.core.curve import Curve
 from kvplan.core.formats import Format
 from kvplan.core.layers import Layer
 from kvplan.core.stack import Stack
+from kvplan.core.traits import NO_TRAITS, Traits
 from kvplan.core.weights import Weights
 
 Confidence = Literal["verified", "assumed"]
@@ -43,6 +44,7 @@ class Model:
     encoder_tokens: int | None = None
     confidence: Confidence = "verified"
     warnings: tuple[str, ...] = ()
+    traits: Traits = NO_TRAITS
     facts: Callable[[], Facts] = no_facts
 
     def layers(self) -> list[tuple[Layer, int]]:

@@ -10,6 +10,7 @@ from kvplan.core.model import Confidence, Model
 from kvplan.readers.config import Config
 from kvplan.readers.families.base import NO_OPTIONS, Family, Options
 from kvplan.readers.families.registry import family_of
+from kvplan.readers.traits import traits
 from kvplan.readers.unknown import Assumed, assumed
 from kvplan.readers.weighing import weigh
 
@@ -58,6 +59,7 @@ def read_config(
         encoder_tokens=found.encoder_tokens,
         confidence=confidence,
         warnings=warnings + said,
+        traits=traits(raw, c.model_type, found.max_context_tokens),
         facts=section.facts,
     )
 

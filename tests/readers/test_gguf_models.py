@@ -139,6 +139,41 @@ SAME: list[tuple[str, str, dict[str, Any]]] = [
         | latent(64, 512, 64, 256, 256),
     ),
     (
+        "zai-org--GLM-5.2",
+        "glm-dsa",
+        blocks(79, 6144, nextn_predict_layers=1, context_length=1 << 20)
+        | {"attention.indexer.key_length": 128}
+        | latent(64, 512, 64, 256, 256),
+    ),
+    (
+        "zai-org--GLM-5.2",
+        "glm-dsa",
+        blocks(79, 6144, nextn_predict_layers=1)
+        | {"attention.indexer.key_length": 128}
+        | {"attention.indexer.types": [n < 2 or n % 4 == 2 for n in range(78)]}
+        | latent(64, 512, 64, 256, 256),
+    ),
+    (
+        "deepseek-ai--DeepSeek-V4-Flash",
+        "deepseek4",
+        blocks(44, 4096, nextn_predict_layers=1)
+        | heads(64, 1, 512)
+        | window(128)
+        | {"attention.indexer.key_length": 128}
+        | {"attention.compress_ratios": [0, 0] + [4, 128] * 20 + [4, 0]},
+    ),
+    (
+        "inclusionAI--Ling-3.0-tiny",
+        "bailingmoe3",
+        blocks(24, 1536, **{"kda.head_dim": 128, "ssm.conv_kernel": 4})
+        | latent(16, 512, 64, 192, 128, [0, 0, 0, 16] * 6),
+    ),
+    (
+        "poolside--Laguna-S-2.1",
+        "laguna",
+        blocks(48, 3072) | heads([48, 72, 72, 72] * 12, 8, 128) | window(512),
+    ),
+    (
         "zai-org--GLM-4.5-Air",
         "glm4moe",
         blocks(47, 4096, nextn_predict_layers=1) | heads(96, 8, 128),
@@ -336,6 +371,7 @@ def test_older_latent_files_are_decompressed_by_llama_cpp() -> None:
         ("gemma3", window(512, 1), {"full_attention": 6}),
         ("gemma3", {}, {"full_attention": 6}),
         ("cohere2", window(4096), {"sliding_window": 5, "full_attention": 1}),
+        ("cohere2moe", window(4096, 3), {"full_attention": 2, "sliding_window": 4}),
         ("smallthinker", window(4096), {"full_attention": 2, "sliding_window": 4}),
         ("llama4", {}, {"chunked_attention": 5, "full_attention": 1}),
         ("llama4", window(0), {"full_attention": 6}),
@@ -411,6 +447,8 @@ def test_an_unknown_architecture_with_other_keys_is_refused(
         ("llama", blocks(2, 1 << 41), "is 2199023255552, which is not a whole number"),
         ("gemma4", blocks(2, 8) | window(4), "has windows and no gemma4.attention.sliding_window"),
         ("gemma4", blocks(2, 8, **{"attention.shared_kv_layers": 2}), "2 of them share a cache"),
+        ("cohere2moe", blocks(2, 8) | window(4), "has windows and no cohere2moe"),
+        ("deepseek4", blocks(2, 8) | window(4), "has no deepseek4.attention.compress_ratios"),
         ("mamba2", blocks(2, 8) | states(4, 10, 4, 3), "is 10, which is no multiple of"),
         ("rwkv6", blocks(2, 10, **{"wkv.head_size": 4}), "is 10, which is no multiple of"),
         ("clip", blocks(2, 8), "holds a vision or audio projector, no language model"),

@@ -35,8 +35,8 @@ class Architecture:
         self.drafts = m.layers("nextn_predict_layers", 0)
         if self.drafts > self.count:
             raise BadFile(f"{m.file} has {self.count} blocks, {self.drafts} of them for drafting.")
-        self.heads = m.per_layer("attention.head_count", self.count, [0] * self.count)
-        self.kv_heads = m.per_layer("attention.head_count_kv", self.count, self.heads)
+        self.heads = self.each("attention.head_count", [0] * self.count)
+        self.kv_heads = self.each("attention.head_count_kv", self.heads)
         self.encoder_tokens: int | None = None
 
     def blocks(self) -> list[Block]:
@@ -44,6 +44,14 @@ class Architecture:
         own = self.count - self.drafts
         idle: Block = (NoCache(note="multi-token prediction"),)
         return [self.block(place) for place in range(own)] + [idle] * self.drafts
+
+    def each(self, key: str, default: list[int] | None = None) -> list[int]:
+        """One number a block; an array may leave the blocks that draft away."""
+        found = self.m.value(key)
+        own = self.count - self.drafts
+        if self.drafts and isinstance(found, tuple) and len(found) == own:
+            return self.m.per_layer(key, own) + [0] * self.drafts
+        return self.m.per_layer(key, self.count, default)
 
     def block(self, place: int) -> Block:
         """What one block keeps."""
@@ -107,7 +115,7 @@ class Windowed(Architecture):
         """For each layer whether it has a window."""
         key, count = "attention.sliding_window_pattern", self.count
         if isinstance(self.m.value(key), tuple):
-            return self.m.per_layer(key, count)
+            return self.each(key)
         if self.period is None and not self.m.has(key):
             raise BadFile(f"{self.m.file} has windows and no {self.m.key(key)}.")
         period = self.m.whole(key, self.period or 0, least=0)
@@ -210,6 +218,14 @@ class EveryFourth(Windowed):
 
 class EveryFourthFromFirst(EveryFourth):
     """The first of each four layers full: SmallThinker, Laguna."""
+
+    full_first = True
+
+
+class PeriodFromFirst(Windowed):
+    """The file has the pattern; where it is a period the first layer of each is full: Cohere 2 MoE
+    (src/models/cohere2moe.cpp, June 2026).
+    """
 
     full_first = True
 

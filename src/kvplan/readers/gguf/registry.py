@@ -34,6 +34,7 @@ ARCHITECTURES: dict[str, type[a.Architecture]] = {
     # windows
     "afmoe": a.EveryFourth,
     "cohere2": a.EveryFourth,
+    "cohere2moe": a.PeriodFromFirst,
     "exaone-moe": a.EveryFourth,
     "exaone4": a.EveryFourth,
     "gemma2": a.Gemma2,
@@ -54,11 +55,13 @@ ARCHITECTURES: dict[str, type[a.Architecture]] = {
     # latent rows
     "deepseek2": latent.Latent,
     "deepseek32": latent.Indexed,
-    "glm-dsa": latent.Indexed,
+    "deepseek4": latent.Compressed,
+    "glm-dsa": latent.GlmDsa,
     "minicpm3": latent.Latent,
     "mistral4": latent.Latent,
     # states
     "arwkv7": states.Rwkv,
+    "bailingmoe3": states.KimiLinear,
     "falcon-h1": states.FalconH1,
     "granitehybrid": states.MambaHybrid,
     "jamba": states.Jamba,

@@ -151,7 +151,7 @@ class NemotronH(MambaHybrid):
 
     def __init__(self, m: Metadata, options: Options = NO_OPTIONS) -> None:
         super().__init__(m, options)
-        self.networks = m.per_layer("feed_forward_length", self.count)
+        self.networks = self.each("feed_forward_length")
 
     def block(self, place: int) -> Block:
         """Nothing in a network."""
@@ -181,7 +181,9 @@ class GatedDelta(Hybrid):
 
 
 class KimiLinear(Hybrid, Latent):
-    """Kimi delta attention, and latent attention in the layers with KV heads."""
+    """Kimi delta attention, and latent attention in the layers with KV heads: Ling 3 too
+    (src/models/bailingmoe3.cpp, July 2026).
+    """
 
     def state(self) -> Layer:
         """Three convolutions in one, and the heads' states."""

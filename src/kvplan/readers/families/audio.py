@@ -9,8 +9,7 @@ from kvplan.core import weights as w
 from kvplan.readers.config import Config
 from kvplan.readers.families import parts
 from kvplan.readers.families.base import NO_OPTIONS, Decoder, Description, Options, Weights
-from kvplan.readers.families.composite import Composite
-from kvplan.readers.families.registry import tower_of
+from kvplan.readers.families.composite import Composite, encoded
 from kvplan.readers.towers import speech
 from kvplan.readers.towers.blip import qformer
 
@@ -229,8 +228,7 @@ class KyutaiSpeech(Decoder):
     def describe(self, c: Config, options: Options = NO_OPTIONS) -> Description:
         """The decoder and the codec."""
         found = super().describe(c, options)
-        section = c.section("codec_config")
-        codec = parts.as_role(tower_of(section.model_type)(section), w.CODEC)
+        codec = parts.as_role(encoded(c.section("codec_config")) or (), w.CODEC)
         return found._replace(tensors=found.tensors + codec)
 
     def inner(self, c: Config) -> int:

@@ -81,11 +81,7 @@ class Composite(Family):
 
     def tower(self, c: Config, section: Config) -> Weights | None:
         """The tensors of one encoder; None where its shape is not in the config."""
-        tower = tower_of(section.model_type)
-        if tower is None:
-            raise UnknownModelType(f"The encoder type {section.model_type!r} is not known.")
-        found: Weights | None = tower(section)
-        return found
+        return encoded(section)
 
     @staticmethod
     def unknown(section: Config) -> str:
@@ -104,6 +100,15 @@ def described(c: Config, options: Options = NO_OPTIONS) -> Description:
     if family is None:
         raise UnknownModelType(f"The model type {c.model_type!r} (in {c.path}) is not known.")
     found: Description = family.describe(c, options)
+    return found
+
+
+def encoded(section: Config) -> Weights | None:
+    """The tensors of an encoder by its own type; None where its shape is not in the config."""
+    tower = tower_of(section.model_type)
+    if tower is None:
+        raise UnknownModelType(f"The encoder type {section.model_type!r} is not known.")
+    found: Weights | None = tower(section)
     return found
 
 

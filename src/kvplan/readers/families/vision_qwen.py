@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kvplan.readers.config import Config
-from kvplan.readers.families.composite import Composite
+from kvplan.readers.families.composite import Composite, flattened
 from kvplan.readers.families.vision import EitherTies
 
 
@@ -21,15 +21,9 @@ class FlatText(Composite):
     """Older files have the text model's keys beside the tower's section."""
 
     def text_part(self, c: Config) -> Config:
-        """The text section, or the whole file where it has none.
-
-        Its word on tying is the enclosing config's alone (models/paddleocr_vl, __post_init__).
-        """
+        """The text section, or the file where it has none."""
         section = super().text_part(c)
-        if c.in_file(self.text):
-            return section
-        keys = {key: value for key, value in c.raw.items() if key != "tie_word_embeddings"}
-        return Config(keys, section.model_type, c.path)
+        return section if c.in_file(self.text) else flattened(c, section.model_type)
 
 
 class Qwen2VL(FlatText, EitherTies):

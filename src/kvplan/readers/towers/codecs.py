@@ -114,7 +114,7 @@ def _residual(c: Config, width: int) -> Weights:
 
 def _mimi_transformer(c: Config) -> Weights:
     width, query = c.whole("hidden_size"), c.whole("num_attention_heads")
-    dim = c.value("head_dim") or max(1, width // query)
+    dim = c.whole("head_dim", 0, least=0) or max(1, width // query)
     one = (
         *parts.attention(
             width, query, c.whole("num_key_value_heads"), dim, bias=c.flag("attention_bias")

@@ -4,8 +4,8 @@ dict               a parsed config.json
 -                  standard input: a config.json
 a path             a folder, config.json, .gguf, .safetensors or its index
 a catalogue name   any case and punctuation
-org/name           the hub, unless offline
 name:tag           a model in Ollama's local store
+org/name           the hub: its config, or a GGUF of it (org/name:Q4_K_M, org/name/file.gguf)
 """
 
 from __future__ import annotations
@@ -14,14 +14,19 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kvplan.core.errors import BadFile, BadValue, SourceUnreachable, UnknownName
 from kvplan.core.model import Model
 from kvplan.readers import catalogue
 from kvplan.readers.families.base import NO_OPTIONS, Options
 from kvplan.readers.hf_config import read_config
+from kvplan.readers.hub_name import HubName, parse_hub_name
 from kvplan.readers.json_text import MAX_BYTES, parse_object, read_bounded
+
+if TYPE_CHECKING:
+    from kvplan.readers.gguf.split import Siblings
+    from kvplan.readers.ranges import RangeReader
 
 ModelSource = str | Path | Mapping[str, Any]
 
@@ -70,7 +75,13 @@ def _is_path(text: str, path: Path) -> bool:
     except OSError:
         return False
     looks = text.endswith((".json", ".gguf", ".safetensors")) or text.startswith(("/", "./", "~/"))
-    return looks and catalogue.find(text) is None and not text.startswith("hf:")
+    return looks and catalogue.find(text) is None and not _is_of_the_hub(text)
+
+
+def _is_of_the_hub(text: str) -> bool:
+    """Whether what looks like a path is a file of the hub: no folder here begins it."""
+    named = parse_hub_name(text)
+    return named is not None and (named.prefixed or not Path(named.id.split("/")[0]).is_dir())
 
 
 class _Reading:
@@ -105,7 +116,7 @@ class _Reading:
         with path.open("rb") as file:
             head = file.read(9)
         if head[:4] == b"GGUF":
-            return self._no_overrides(path, self.gguf(path))
+            return self.gguf(path)
         if path.suffix == ".safetensors":
             return self.safetensors(path)
         raw = parse_object(read_bounded(path), str(path))
@@ -119,7 +130,7 @@ class _Reading:
         if not config.exists():
             ggufs = sorted(path.glob("*.gguf"))
             if ggufs:
-                return self._no_overrides(path, self.gguf(ggufs[0]))
+                return self.gguf(ggufs[0])
             raise BadFile(f"The folder {path} has no config.json and no .gguf file.")
         model = self.config(
             parse_object(read_bounded(config), str(config)), path.resolve().name, str(config)
@@ -130,11 +141,23 @@ class _Reading:
             return with_exact_weights(model, path)
         return model
 
-    def gguf(self, path: Path) -> Model:
+    def gguf(
+        self,
+        file: Path | RangeReader,
+        *,
+        name: str = "",
+        source: str = "",
+        siblings: Siblings | None = None,
+    ) -> Model:
         """A GGUF file, or the first of a split one."""
         from kvplan.readers.gguf import read_gguf
 
-        return read_gguf(path, options=self.options)
+        if self.overrides:
+            raise BadValue(
+                f"--set changes keys of a config.json, and {file.name} is no config.",
+                "Leave --set away, or give the model's config.json.",
+            )
+        return read_gguf(file, name=name, source=source, options=self.options, siblings=siblings)
 
     def safetensors(self, path: Path) -> Model:
         """A safetensors file: its geometry is in the config beside it."""
@@ -146,23 +169,36 @@ class _Reading:
 
     def name(self, text: str) -> Model:
         """A name of the catalogue, then of Ollama's store, then of the hub."""
+        named = None if text.startswith("ollama/") else parse_hub_name(text)
+        if named is not None and named.is_of_the_hub_alone:
+            return self.hub(named)
         found = catalogue.find(text)
         if found is not None:
-            model = self.config(
-                catalogue.config_of(found.entry), found.entry.id, f"catalogue: {found.entry.source}"
-            )
-            said = tuple(filter(None, [found.warning, _quality_warning(found.entry)]))
-            return replace(model, warnings=said + model.warnings)
+            return self.known(found)
         if ":" in text or text.startswith("ollama/"):
-            return self.ollama(text)
-        if text.count("/") == 1 and not self.offline:
-            from kvplan.readers.hub import read_hub
+            try:
+                return self.ollama(text)
+            except UnknownName:
+                if named is None:
+                    raise
+        if named is not None:
+            return self.hub(named)
+        raise catalogue.unknown(
+            text, "See kvplan models, or give a config.json, a .gguf or a hub id (org/name)."
+        )
 
-            return read_hub(text, self.config)
-        hint = "See kvplan models, or give a config.json, a .gguf or a hub id (org/name)."
-        if text.count("/") == 1:
-            hint = "It is not in the catalogue, and --offline forbids asking the hub."
-        raise catalogue.unknown(text, hint)
+    def known(self, found: catalogue.Found) -> Model:
+        """A model of the catalogue."""
+        entry = found.entry
+        model = self.config(catalogue.config_of(entry), entry.id, f"catalogue: {entry.source}")
+        said = tuple(filter(None, [found.warning, _quality_warning(entry)]))
+        return replace(model, warnings=said + model.warnings)
+
+    def hub(self, named: HubName) -> Model:
+        """A model of the hub."""
+        from kvplan.readers.hub import read_hub
+
+        return read_hub(named, self.config, self.gguf, offline=self.offline)
 
     def ollama(self, text: str) -> Model:
         """A model in Ollama's local store."""
@@ -173,14 +209,6 @@ class _Reading:
         except (UnknownName, SourceUnreachable) as error:
             hint = f"{error.message} Pull it with: ollama pull {text[:80]}"
             raise catalogue.unknown(text, hint) from None
-
-    def _no_overrides(self, path: Path, model: Model) -> Model:
-        if self.overrides:
-            raise BadValue(
-                f"--set changes keys of a config.json, and {path} is no config.",
-                "Leave --set away, or give the model's config.json.",
-            )
-        return model
 
 
 def _overridden(raw: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,8 @@
     any *.safetensors                                all that are there
 
 Parameters stay those that the config's rule counts; the bytes are the headers'. Where the two speak
-of different numbers of elements and nothing explains it, the model says so.
+of different numbers of elements and nothing explains it, the model says so. The folder may be here
+or on a hub: only headers are read.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from kvplan.core.errors import BadFile, SourceUnreachable
 from kvplan.core.model import Model
 from kvplan.core.weights import Measured, Weights
 from kvplan.readers.families.base import NO_OPTIONS, Options
+from kvplan.readers.folders import Folder, LocalFolder
 from kvplan.readers.hf_config import read_config
 from kvplan.readers.json_text import parse_object, read_bounded
-from kvplan.readers.ranges import LocalFile
 from kvplan.readers.safetensors_header import (
     MAX_JSON_BYTES,
     Stored,
@@ -89,7 +90,7 @@ def read_safetensors(
         UnknownModelType: the config's type is not known.
         SourceUnreachable: a file cannot be read.
     """
-    folder = _folder(Path(path))
+    folder = _folder_of(Path(path))
     config = folder / "config.json"
     if not config.exists():
         raise BadFile(f"{folder} has tensors and no config.json, which says what they are.")
@@ -100,9 +101,9 @@ def read_safetensors(
     return with_exact_weights(model, Path(path))
 
 
-def with_exact_weights(model: Model, path: Path) -> Model:
+def with_exact_weights(model: Model, place: Path | Folder) -> Model:
     """The same model with the bytes that its files hold, and what does not fit its config."""
-    found = read_checkpoint(path)
+    found = read_checkpoint(place)
     weights = replace(
         model.weights or _uncounted(found),
         storage=Measured(found.num_bytes, found.source),
@@ -119,28 +120,29 @@ def read_safetensors_weights(path: str | Path) -> Weights:
     return _uncounted(read_checkpoint(Path(path)))
 
 
-def read_checkpoint(path: Path) -> Checkpoint:
+def read_checkpoint(place: Path | Folder) -> Checkpoint:
     """The stored tensors of a file, an index or a folder.
 
     Raises:
         BadFile: damaged, or shards that are not what the index says.
-        SourceUnreachable: no such file.
+        SourceUnreachable: no such file, or a folder that does not answer.
     """
-    if path.name.endswith(".safetensors"):
-        return _files(path.parent, [path.name])
-    folder = _folder(path)
-    index = path if path.name.endswith(".index.json") else folder / INDEX
-    if index.exists():
-        return _indexed(folder, index)
-    if (folder / SINGLE).exists():
-        return _files(folder, [SINGLE])
-    names = sorted(file.name for file in folder.glob("*.safetensors"))
-    if not names:
-        raise BadFile(f"The folder {folder} has no .safetensors file.")
-    return _files(folder, names)
+    if not isinstance(place, Path):
+        return _folder(place, INDEX)
+    if place.name.endswith(".safetensors"):
+        return _files(LocalFolder(place.parent), [place.name])
+    index = place.name if place.name.endswith(".index.json") else INDEX
+    return _folder(LocalFolder(_folder_of(place)), index)
 
 
-def _folder(path: Path) -> Path:
+def has_tensors(folder: Folder) -> bool:
+    """Whether a folder holds tensors that ``read_checkpoint`` would find."""
+    if folder.read(INDEX, MAX_JSON_BYTES) is not None or folder.has(SINGLE):
+        return True
+    return bool(_loose(folder))
+
+
+def _folder_of(path: Path) -> Path:
     """The folder itself, or that of a file."""
     if path.is_dir():
         return path
@@ -149,13 +151,31 @@ def _folder(path: Path) -> Path:
     return path.parent
 
 
-def _files(folder: Path, names: list[str]) -> Checkpoint:
+def _folder(folder: Folder, index: str) -> Checkpoint:
+    """The tensors of a folder: those of its index, of its one file, of any."""
+    data = folder.read(index, MAX_JSON_BYTES)
+    if data is not None:
+        return _indexed(folder, index, data)
+    names = [SINGLE] if folder.has(SINGLE) else _loose(folder)
+    if not names:
+        raise BadFile(f"The folder {folder.address} has no .safetensors file.")
+    return _files(folder, names)
+
+
+def _loose(folder: Folder) -> list[str]:
+    """The files of tensors that no index orders."""
+    return [n for n in folder.names() if n.endswith(".safetensors") and "/" not in n]
+
+
+def _files(folder: Folder, names: list[str]) -> Checkpoint:
     """The tensors of some files together."""
     if len(names) > MAX_FILES:
-        raise BadFile(f"{folder} has {len(names):,} files of tensors; {MAX_FILES:,} are read.")
+        raise BadFile(
+            f"{folder.address} has {len(names):,} files of tensors; {MAX_FILES:,} are read."
+        )
+    headers = folder.each(lambda name: read_safetensors_header(folder.open(name)), names)
     tensors: dict[str, Stored] = {}
-    for name in names:
-        part = read_safetensors_header(LocalFile(folder / name))
+    for name, part in zip(names, headers, strict=True):
         twice = tensors.keys() & part.keys()
         if twice:
             raise BadFile(f"The tensor {min(twice)[:80]!r} is in {name} and in another file.")
@@ -164,17 +184,18 @@ def _files(folder: Path, names: list[str]) -> Checkpoint:
     return Checkpoint(tensors, num_bytes, len(names))
 
 
-def _indexed(folder: Path, index: Path) -> Checkpoint:
+def _indexed(folder: Folder, name: str, data: bytes) -> Checkpoint:
     """The shards that an index names, held against it; its own word where none of them is there."""
-    raw = parse_tensor_json(read_bounded(index, MAX_JSON_BYTES), str(index))
+    index = f"{folder.address}/{name}"
+    raw = parse_tensor_json(data, index)
     weight_map = raw.get("weight_map")
     if not isinstance(weight_map, dict) or not weight_map:
         raise BadFile(f"{index} has no weight_map.")
-    names = sorted({_shard(index, name) for name in weight_map.values()})
+    names = sorted({_shard(index, shard) for shard in weight_map.values()})
     total = _total_size(index, raw)
-    absent = [name for name in names if not (folder / name).exists()]
+    absent = _absent(folder, names)
     if len(absent) == len(names) and total is not None:
-        note = f"None of the {len(names)} files of {index.name} is here: bytes are its total_size."
+        note = f"None of the {len(names)} files of {name} is here: bytes are its total_size."
         return Checkpoint({}, total, len(names), (note,))
     if absent:
         raise SourceUnreachable(
@@ -185,19 +206,28 @@ def _indexed(folder: Path, index: Path) -> Checkpoint:
     if lost:
         raise BadFile(f"{index} names the tensor {min(lost)[:80]!r}, which no file holds.")
     if total not in (None, found.num_bytes):
-        note = f"{index.name} says {total:,} bytes, and its files hold {found.num_bytes:,}."
+        note = f"{name} says {total:,} bytes, and its files hold {found.num_bytes:,}."
         return found._replace(notes=(note,))
     return found
 
 
-def _shard(index: Path, name: object) -> str:
+def _absent(folder: Folder, names: list[str]) -> list[str]:
+    """The shards that are not there."""
+    if len(names) > MAX_FILES:
+        raise BadFile(f"{folder.address} has {len(names):,} files of tensors.")
+    there = folder.each(folder.has, names)
+    return [name for name, found in zip(names, there, strict=True) if not found]
+
+
+def _shard(index: str, name: object) -> str:
     """A file name of an index: plain, and of a file beside it."""
-    if not isinstance(name, str) or Path(name).name != name or not name.endswith(".safetensors"):
+    plain = isinstance(name, str) and name.isprintable() and Path(name).name == name
+    if not isinstance(name, str) or not plain or not name.endswith(".safetensors"):
         raise BadFile(f"{index} names {str(name)[:80]!r}, which is no file beside it.")
     return name
 
 
-def _total_size(index: Path, raw: Mapping[str, object]) -> int | None:
+def _total_size(index: str, raw: Mapping[str, object]) -> int | None:
     """The bytes of all shards as the index has them."""
     metadata = raw.get("metadata")
     total = metadata.get("total_size") if isinstance(metadata, Mapping) else None

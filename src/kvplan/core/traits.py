@@ -3,6 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class RotaryTable(NamedTuple):
+    """The sines and cosines that an engine keeps of one rotation: a row a position.
+
+    ``share`` is the part of a head that is rotated; ``windowed`` marks the table of the layers with
+    a window where they have one of their own; ``sectioned`` one over time, height and width.
+    """
+
+    positions: int
+    share: float = 1.0
+    windowed: bool = False
+    sectioned: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,6 +29,7 @@ class Traits:
     ``served_context`` is the context that engines take where it is not the declared one (a scaled
     rotation). ``index_head_dim``, ``index_pool`` and ``index_topk`` describe a sparse attention's
     indexer: the width of its keys, the tokens that share one, the tokens that it picks.
+    ``rotary`` are the tables of its rotations.
     """
 
     dtype: str = ""
@@ -26,6 +41,7 @@ class Traits:
     index_pool: int = 0
     index_topk: int = 0
     multimodal: bool = False
+    rotary: tuple[RotaryTable, ...] = ()
 
 
 NO_TRAITS = Traits()

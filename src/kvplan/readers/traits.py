@@ -10,6 +10,7 @@ from typing import Any
 
 from kvplan.core.traits import Traits
 from kvplan.readers.config import MAX_INTEGER, MAX_LAYERS
+from kvplan.readers.rotary import rotary_tables
 
 DRAFT_KEYS = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules")
 STATE_DTYPE_KEYS = ("mamba_ssm_cache_dtype", "mamba_ssm_dtype")
@@ -41,6 +42,7 @@ def traits(raw: Mapping[str, Any], model_type: str, declared: int | None) -> Tra
         index_pool=_whole(keys, "index_kpool"),
         index_topk=_whole(keys, "index_topk"),
         multimodal=any(keys.get(key) for key in TOWER_KEYS),
+        rotary=rotary_tables(keys, model_type, declared),
     )
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from kvplan.core.errors import BadFile, BadValue, KvplanError, SourceUnreachable, UnknownName
 from kvplan.core.model import Model
 from kvplan.readers.hf_config import read_config
 from kvplan.readers.http_ranges import MAX_REDIRECTS
+from kvplan.readers.http_ranges import _next as next_address
 from kvplan.readers.hub import read_hub
 from kvplan.readers.open_model import open_model
 from tests.readers.hub_files import CONFIG, FIRST, PARAMETERS, SECOND, gguf, safetensors, shards
@@ -310,3 +312,56 @@ def test_nothing_that_could_be_read(hub: FakeHub) -> None:
     with pytest.raises(BadFile, match=r"org/data has no \.gguf file"):
         open_model("org/data")
     assert "org/old has no safetensors" in open_model("org/old").warnings[-1]
+
+
+def test_a_mirror_without_lists(hub: FakeHub) -> None:
+    """Where the files cannot be listed and no safetensors are known, the config stands."""
+    hub.put("org/tiny", config__json=CONFIG)
+    hub.statuses["api/org/tiny"] = (404, "")
+
+    assert "does not list the files of org/tiny" in open_model("org/tiny").warnings[-1]
+
+
+def test_an_answer_that_drips(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer has an end in time too, however often a byte comes."""
+    monkeypatch.setattr("kvplan.readers.http_ranges.MAX_ANSWER_S", -1.0)
+    small(hub)
+
+    with pytest.raises(SourceUnreachable, match="seconds for an answer"):
+        open_model("org/tiny")
+
+
+def test_a_token_that_is_none(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What could break out of a header is refused, and not shown."""
+    monkeypatch.setenv("HF_TOKEN", "hf_secret\r\nHost: other")
+
+    with pytest.raises(BadValue, match="no token has") as caught:
+        open_model("org/tiny")
+    assert "secret" not in str(caught.value)
+    assert [] == hub.asked
+
+
+def test_a_redirect_never_leaves_https() -> None:
+    """From https to http a reader in between could answer for the hub."""
+    asked = httpx.Request("GET", "https://hub/a")
+    moved = httpx.Response(302, headers={"Location": "http://hub/a"}, request=asked)
+
+    with pytest.raises(SourceUnreachable, match="redirects to http:, which is not followed"):
+        next_address(moved)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "said"),
+    [
+        ("org/tiny.gguf", SourceUnreachable, r"There is no file org/tiny\.gguf"),
+        ("./org/tiny/x.gguf", SourceUnreachable, "There is no file"),
+        ("org/name:tag", UnknownName, "It is not on http"),
+        ("ollama/name:tag", UnknownName, "Pull it with: ollama pull"),
+        ("name:tag", UnknownName, "Pull it with: ollama pull"),
+    ],
+)
+def test_what_a_name_means(hub: FakeHub, name: str, kind: type[KvplanError], said: str) -> None:
+    """Paths are paths, Ollama's names Ollama's, and org/name:tag may be the hub's."""
+    with pytest.raises(kind, match=said):
+        open_model(name)
+    assert ("org/name" in name) == bool(hub.asked)

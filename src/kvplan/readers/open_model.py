@@ -81,7 +81,9 @@ def _is_path(text: str, path: Path) -> bool:
 def _is_of_the_hub(text: str) -> bool:
     """Whether what looks like a path is a file of the hub: no folder here begins it."""
     named = parse_hub_name(text)
-    return named is not None and (named.prefixed or not Path(named.id.split("/")[0]).is_dir())
+    if named is None or not named.file:
+        return named is not None and named.prefixed
+    return named.prefixed or not Path(named.id.split("/")[0]).is_dir()
 
 
 class _Reading:

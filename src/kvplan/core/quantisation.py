@@ -69,6 +69,7 @@ class Quantised:
     method: str
     shares: Mapping[str, tuple[tuple[Scheme, float], ...]]
     bytes_each: int = 2
+    told_by: str = "quantization_config"
 
     exact: ClassVar[bool] = False
 
@@ -90,4 +91,4 @@ class Quantised:
 
     def source(self, parameters: int) -> str:
         """The method and what it leaves alone."""
-        return f"{parameters:,} parameters, {self.method} by quantization_config"
+        return f"{parameters:,} parameters, {self.method} by {self.told_by}"

@@ -36,6 +36,12 @@ MODULES: dict[str, tuple[str, ...]] = {
     w.STATE_OUT: ("linear_attn.out_proj", "mixer.out_proj"),
 }
 
+# Gemma 4: ``layers.N.router`` and ``layers.N.experts``, a dense ``layers.N.mlp`` beside them.
+BESIDE_MLP: dict[str, tuple[str, ...]] = {
+    w.EXPERT_IN: ("experts.0.gate_proj",),
+    w.EXPERT_OUT: ("experts.0.down_proj",),
+}
+
 
 def strings(found: Any) -> list[str]:
     """The texts of a list, or of a list that was shortened to counted patterns."""
@@ -69,7 +75,7 @@ def share(role: str, patterns: list[str], depth: int) -> float:
         return 0.0
     by_layer, everywhere = _sorted_patterns(tuple(patterns))
     best = 0.0
-    for module in MODULES.get(role, ()):
+    for module in _modules(role, everywhere, by_layer):
         of_all = any(_names(pattern, module) for pattern in everywhere)
         hits = depth if of_all else sum(
             any(_names(pattern, module) for pattern in own)
@@ -78,6 +84,15 @@ def share(role: str, patterns: list[str], depth: int) -> float:
         )  # fmt: skip
         best = max(best, hits / depth)
     return best
+
+
+def _modules(
+    role: str, everywhere: tuple[str, ...], by_layer: Mapping[int, tuple[str, ...]]
+) -> tuple[str, ...]:
+    """The usual names of a role; experts that stand beside the MLP where their router does."""
+    named = (*everywhere, *next(iter(by_layer.values()), ()))
+    beside = any(".router" in name and ".mlp" not in name for name in named)
+    return BESIDE_MLP.get(role, MODULES.get(role, ())) if beside else MODULES.get(role, ())
 
 
 @lru_cache(maxsize=64)

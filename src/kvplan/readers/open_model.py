@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from kvplan.core.errors import BadFile, BadValue, SourceUnreachable, UnknownName
 from kvplan.core.model import Model
+from kvplan.core.weight_formats import format_of_name
+from kvplan.core.weights import EXPERT_OUT, Unquantised
 from kvplan.readers import catalogue
 from kvplan.readers.families.base import NO_OPTIONS, Options
 from kvplan.readers.hf_config import read_config
@@ -63,6 +65,16 @@ def open_model(
     if isinstance(source, Path) or _is_path(text, path):
         return reading.path(path)
     return reading.name(text)
+
+
+def _stored_as_named(model: Model, asked: str) -> Model:
+    """The shapes of a file with the weights of a quantised copy, where only the name tells it."""
+    weights = model.weights
+    if weights is None or not isinstance(weights.storage, Unquantised):
+        return model
+    mixture = weights.of_role(EXPERT_OUT) > 0
+    found = format_of_name(asked, mixture)
+    return model if found is None else replace(model, weights=replace(weights, storage=found))
 
 
 def _is_path(text: str, path: Path) -> bool:
@@ -176,7 +188,7 @@ class _Reading:
             return self.hub(named)
         found = catalogue.find(text)
         if found is not None:
-            return self.known(found)
+            return self.known(found, text)
         if ":" in text or text.startswith("ollama/"):
             try:
                 return self.ollama(text)
@@ -189,12 +201,12 @@ class _Reading:
             text, "See kvplan models, or give a config.json, a .gguf or a hub id (org/name)."
         )
 
-    def known(self, found: catalogue.Found) -> Model:
-        """A model of the catalogue."""
+    def known(self, found: catalogue.Found, asked: str) -> Model:
+        """A model of the catalogue, its weights as the asked name says they are stored."""
         entry = found.entry
         model = self.config(catalogue.config_of(entry), entry.id, f"catalogue: {entry.source}")
         said = tuple(filter(None, [found.warning, _quality_warning(entry)]))
-        return replace(model, warnings=said + model.warnings)
+        return _stored_as_named(replace(model, warnings=said + model.warnings), asked)
 
     def hub(self, named: HubName) -> Model:
         """A model of the hub."""

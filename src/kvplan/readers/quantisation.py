@@ -101,7 +101,7 @@ def _fp8(q: Mapping[str, Any], c: Config, depth: int) -> Shares:
     blocks = q.get("weight_block_size")
     scheme = _blocks(blocks) if isinstance(blocks, list) and len(blocks) == 2 else FP8_TENSOR
     shares = _everywhere(scheme, _kept(q, depth))
-    if str(c.raw.get("expert_dtype")) == "fp4" or q.get("moe_quant_algo") == "NVFP4":
+    if "fp4" in (c.raw.get("expert_dtype"), q.get("expert_dtype")) or q.get("moe_quant_algo") == "NVFP4":
         experts = NVFP4 if q.get("moe_quant_algo") == "NVFP4" else MXFP4
         shares |= dict.fromkeys(EXPERTS, ((experts, 1.0),))
     return shares
@@ -173,7 +173,7 @@ def _compressed_tensors(q: Mapping[str, Any], c: Config, depth: int) -> Shares:
         if scheme is None:
             continue
         for role in LINEAR_ROLES - ALWAYS_PLAIN:
-            named = is_all(targets)
+            named = not targets or is_all(targets)
             part = 1.0 - kept(role) if named else share(role, targets, depth)
             if part > 0:
                 shares[role] = (*shares.get(role, ()), (scheme, part))

@@ -19,6 +19,13 @@ STRETCHED = frozenset({"linear", "dynamic"})
 YARN = frozenset({"yarn", "deepseek_yarn"})
 TWO_TABLES = frozenset({"su", "longrope"})  # a short one and a long one
 
+# Types that always rotate over time, height and width, and types that do not rotate at all.
+SECTIONED_TYPES = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_5", "qwen2_5_omni", "qwen3_omni")
+UNROTATED_TYPES = frozenset({
+    "nemotron_h", "jamba", "mamba", "mamba2", "falcon_mamba", "bloom", "mpt", "whisper", "opt",
+    "gpt2", "gpt_bigcode", "t5", "bart", "rwkv",
+})  # fmt: skip
+
 SHARE_KEYS = ("partial_rotary_factor", "rotary_pct", "rope_pct")
 
 
@@ -32,14 +39,15 @@ def rotary_tables(
         model_type: its type.
         declared: the longest context that it declares.
     """
-    if declared is None:
+    if declared is None or model_type in UNROTATED_TYPES:
         return ()
+    sectioned = model_type.startswith(SECTIONED_TYPES)
     return tuple(
         RotaryTable(
             positions=_positions(keys, scaling, declared),
             share=_share(keys, scaling),
             windowed=windowed,
-            sectioned=bool(scaling.get("mrope_section")),
+            sectioned=sectioned or bool(scaling.get("mrope_section")),
         )
         for scaling, windowed in _rotations(keys, model_type)
     )

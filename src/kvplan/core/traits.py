@@ -29,6 +29,7 @@ class Traits:
     ``served_context`` is the context that engines take where it is not the declared one (a scaled
     rotation). ``index_head_dim``, ``index_pool`` and ``index_topk`` describe a sparse attention's
     indexer: the width of its keys, the tokens that share one, the tokens that it picks.
+    ``state_chunk`` are the tokens that a state space processes at once.
     ``rotary`` are the tables of its rotations.
     """
 
@@ -40,6 +41,7 @@ class Traits:
     index_head_dim: int = 0
     index_pool: int = 0
     index_topk: int = 0
+    state_chunk: int = 0
     multimodal: bool = False
     rotary: tuple[RotaryTable, ...] = ()
 

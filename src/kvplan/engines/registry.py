@@ -10,6 +10,9 @@ from kvplan.engines.base import Engine
 
 ENGINES: dict[str, str] = {
     "none": "plain:PlainEngine",
+    "vllm": "vllm.engine:VllmEngine",
+    "sglang": "sglang.engine:SGLangEngine",
+    "tensorrt-llm": "tensorrt_llm.engine:TensorRTEngine",
 }
 
 

@@ -41,6 +41,7 @@ def traits(raw: Mapping[str, Any], model_type: str, declared: int | None) -> Tra
         index_head_dim=_whole(keys, "index_head_dim"),
         index_pool=_whole(keys, "index_kpool"),
         index_topk=_whole(keys, "index_topk"),
+        state_chunk=_whole(keys, "mamba_chunk_size", "chunk_size"),
         multimodal=any(keys.get(key) for key in TOWER_KEYS),
         rotary=rotary_tables(keys, model_type, declared),
     )

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kvplan.engines.vllm.admission import longest_that_fits, needed_bytes, usable_bytes
+from kvplan.engines.vllm.admission import longest_that_fits, needed_bytes
 from kvplan.engines.vllm.grouping import count_equal, group
-from kvplan.engines.vllm.pool import block_bytes, printed, request_blocks
+from kvplan.engines.vllm.groups import Stages
+from kvplan.engines.vllm.pool import block_bytes, printed
 from kvplan.engines.vllm.rules import NEWEST, rules_of
 from kvplan.engines.vllm.specs import (
     CrossSpec,
@@ -56,10 +57,10 @@ OVERRIDES = {"override 48 blocks of 32, M=1200": 48}
 NAMES = {cls.engine_name: cls for cls in (FullSpec, LatentSpec, CrossSpec, StateSpec, WindowSpec)}
 
 
-def layers_of(name: str) -> list[tuple[Spec, int]]:
+def layers_of(name: str) -> list[tuple[Spec, Stages]]:
     """The specs of a case, one an entry."""
     windows = [w.size for w in WINDOWS.get(name, []) for _ in range(w.count)]
-    found: list[tuple[Spec, int]] = []
+    found: list[tuple[Spec, Stages]] = []
     for row in CASES[name]["specs"]:
         more: dict[str, Any] = {}
         if row["type"] == "SlidingWindowSpec":
@@ -67,7 +68,7 @@ def layers_of(name: str) -> list[tuple[Spec, int]]:
         if row["type"] == "MambaSpec":
             more["mode"] = "align"
         cls = NAMES[row["type"]]
-        found.append((cls(block_size=row["block_size"], page_bytes=row["page"], **more), 1))
+        found.append((cls(block_size=row["block_size"], page_bytes=row["page"], **more), (0,)))
     return found
 
 
@@ -80,11 +81,11 @@ def planned(name: str) -> dict[str, Any]:
     if name in OVERRIDES:
         available = OVERRIDES[name] * block
     request = Request(case["max_model_len"], 2 * BATCH, 2 if "dcp 2" in name else 1, 1500)
-    usable = usable_bytes(groups, available, RULES)
+    usable = available - block  # the null block
 
     def needed(length: int) -> int:
         asked = request._replace(max_len=length)
-        return needed_bytes(groups, count_equal(layers), asked, RULES)
+        return needed_bytes(groups, count_equal(layers), block, asked, RULES)
 
     if needed(request.max_len) > usable:
         return {"estimate": longest_that_fits(needed, usable, request.max_len)}
@@ -130,19 +131,12 @@ def test_auto_length_is_the_longest_that_the_check_lets_through(name: str, longe
     """``--max-model-len auto`` takes what the start check would estimate."""
     case, layers = CASES[name], layers_of(name)
     groups = group(layers, RULES)
+    block = block_bytes(groups, RULES)
 
     def needed(length: int) -> int:
         asked = Request(length, 2 * BATCH)
-        return needed_bytes(groups, count_equal(layers), asked, RULES)
+        return needed_bytes(groups, count_equal(layers), block, asked, RULES)
 
-    usable = usable_bytes(groups, case["available_bytes"], RULES)
+    usable = case["available_bytes"] - block
 
     assert longest_that_fits(needed, usable, longest) == case["max_model_len"]
-
-
-def test_one_null_block_is_kept_out_of_the_check() -> None:
-    """512 blocks are what 8,192 tokens need; with the null block it takes 513."""
-    groups = group([(FullSpec(block_size=16, page_bytes=65536), 32)], RULES)
-
-    assert request_blocks(groups, Request(8192, 16384)) == 512
-    assert usable_bytes(groups, 512 * 32 * 65536, RULES) == 511 * 32 * 65536

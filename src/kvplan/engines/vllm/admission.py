@@ -8,29 +8,30 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from kvplan.engines.vllm.groups import CacheGroup, Counted
-from kvplan.engines.vllm.pool import block_bytes, request_blocks
+from kvplan.engines.vllm.pool import request_blocks
 from kvplan.engines.vllm.rules import Rules
 from kvplan.engines.vllm.specs import Request
 
 
-def usable_bytes(groups: Sequence[CacheGroup], available: int, rules: Rules) -> int:
-    """The pool less the null block, which no request can have, from the version that says so."""
-    return available - block_bytes(groups, rules) if rules.null_block else available
-
-
 def needed_bytes(
-    groups: Sequence[CacheGroup], layers: Counted, request: Request, rules: Rules
+    groups: Sequence[CacheGroup], layers: Counted, block: int, request: Request, rules: Rules
 ) -> int:
     """What one request of the longest length needs, as the version counts it.
 
     Up to 0.13 each layer by itself, without the groups' padding; from 0.14 to 0.18 of several
     groups only the first; since then all.
+
+    Args:
+        groups: the groups.
+        layers: the specs before their pages were made equal.
+        block: bytes of one block.
+        request: at its longest.
+        rules: the version's.
     """
-    if rules.check == "layers" or (len(groups) == 1 and not rules.blocks_summed):
-        members = groups[0].members if len(groups) == 1 else layers
-        return sum(spec.blocks(request) * spec.page_bytes * count for spec, count in members)
+    if rules.check == "layers":
+        return sum(spec.blocks(request) * spec.page_bytes * len(at) for spec, at in layers)
     counted = groups[:1] if rules.check == "first_group" else groups
-    return block_bytes(groups, rules) * request_blocks(counted, request)
+    return block * request_blocks(counted, request)
 
 
 def longest_that_fits(needed: Callable[[int], int], available: int, most: int) -> int:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kvplan.core.units import ceil_div
-from kvplan.engines.vllm.groups import CacheGroup, Counted
+from kvplan.engines.vllm.groups import CacheGroup, Counted, Stages, dealt
 from kvplan.engines.vllm.packing import latent_window_groups, packed_groups
 from kvplan.engines.vllm.rules import Rules
 from kvplan.engines.vllm.specs import (
@@ -32,11 +32,11 @@ class CannotGroup(Exception):
     """The version refuses the mix of layers; the text says why."""
 
 
-def group(layers: Iterable[tuple[Spec, int]], rules: Rules, *, hybrid: bool = True) -> Groups:
+def group(layers: Iterable[tuple[Spec, Stages]], rules: Rules, *, hybrid: bool = True) -> Groups:
     """The groups of a model's layers, in vLLM's order.
 
     Args:
-        layers: every spec with its number of layers, in order of first appearance.
+        layers: every spec with the stage of each of its layers, in order of first appearance.
         rules: the version's.
         hybrid: off with ``--disable-hybrid-kv-cache-manager``.
 
@@ -65,12 +65,12 @@ def group(layers: Iterable[tuple[Spec, int]], rules: Rules, *, hybrid: bool = Tr
 Groups = tuple[CacheGroup, ...]
 
 
-def count_equal(layers: Iterable[tuple[Spec, int]]) -> Counted:
+def count_equal(layers: Iterable[tuple[Spec, Stages]]) -> Counted:
     """Equal specs together, in order of first appearance."""
-    counts: dict[Spec, int] = {}
-    for spec, count in layers:
-        counts[spec] = counts.get(spec, 0) + count
-    return tuple(counts.items())
+    found: dict[Spec, Stages] = {}
+    for spec, stages in layers:
+        found[spec] = found.get(spec, ()) + stages
+    return tuple(found.items())
 
 
 def is_uniform(counted: Counted) -> bool:
@@ -99,7 +99,7 @@ def promoted(counted: Counted) -> Counted:
     if not full:
         return counted
     block = full.pop() if len(full) == 1 else None
-    found = count_equal((_as_full(spec, block), count) for spec, count in counted)
+    found = count_equal((_as_full(spec, block), stages) for spec, stages in counted)
     if not is_uniform(found):
         raise CannotGroup(
             "without the hybrid manager all layers have to be of one type, and these are not"
@@ -139,7 +139,7 @@ def unified(counted: Counted, rules: Rules) -> Counted:
         return counted
     if not rules.unifies_pages:
         raise CannotGroup("its layers' pages differ, which this version does not make equal")
-    return count_equal((_resized(spec, largest, rules), count) for spec, count in counted)
+    return count_equal((_resized(spec, largest, rules), stages) for spec, stages in counted)
 
 
 def _resized(spec: Spec, page: int, rules: Rules) -> Spec:
@@ -159,18 +159,14 @@ def _resized(spec: Spec, page: int, rules: Rules) -> Spec:
 
 
 def split(counted: Counted, factor: float) -> Groups:
-    """Each kind cut into groups of one size: its n-th layer goes to group n modulo the groups.
+    """Each kind cut into groups of one size.
 
     The size is the smallest kind's, or the largest's where that is below ``factor`` times it.
     """
-    counts = [count for _, count in counted]
+    counts = [len(stages) for _, stages in counted]
     smallest, largest = min(counts), max(counts)
     size = largest if largest < smallest * factor else smallest
-    found = []
-    for spec, count in counted:
-        groups = ceil_div(count, size)
-        found += [
-            CacheGroup(members=((spec, ceil_div(count - i, groups)),), start=i, step=groups)
-            for i in range(groups)
-        ]
-    return tuple(found)
+    found: Groups = ()
+    for item in counted:
+        found += dealt((item,), ceil_div(len(item[1]), size))
+    return found

@@ -6,20 +6,15 @@ from dataclasses import dataclass
 
 from kvplan.engines.vllm.specs import Request, Spec
 
-Counted = tuple[tuple[Spec, int], ...]
+Stages = tuple[int, ...]  # the pipeline stage of each layer of one spec, in layer order
+Counted = tuple[tuple[Spec, Stages], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheGroup:
-    """Distinct specs with the number of layers of each.
-
-    ``start`` and ``step`` say which layers of their kind they are, for pipeline stages: every
-    ``step``-th from ``start``.
-    """
+    """Distinct specs with the layers that have them."""
 
     members: Counted
-    start: int = 0
-    step: int = 1
 
     @property
     def spec(self) -> Spec:
@@ -29,7 +24,7 @@ class CacheGroup:
     @property
     def layers(self) -> int:
         """Layers that really keep something in it."""
-        return sum(count for _, count in self.members)
+        return sum(len(stages) for _, stages in self.members)
 
     @property
     def is_mixed(self) -> bool:
@@ -37,14 +32,15 @@ class CacheGroup:
         return len(self.members) > 1
 
     @property
-    def block_bytes(self) -> int:
-        """Bytes of one block: the pages of all layers."""
-        return sum(spec.page_bytes * count for spec, count in self.members)
-
-    @property
     def page_bytes(self) -> int:
         """A layer's page, or all pages where layers differ."""
-        return self.block_bytes if self.is_mixed else self.spec.page_bytes
+        if not self.is_mixed:
+            return self.spec.page_bytes
+        return sum(spec.page_bytes * len(stages) for spec, stages in self.members)
+
+    def block_bytes(self, stage: int = 0) -> int:
+        """Bytes of one block on a stage: the pages of its layers."""
+        return sum(spec.page_bytes * stages.count(stage) for spec, stages in self.members)
 
     def blocks(self, request: Request) -> int:
         """Blocks of one request of the longest length."""
@@ -53,3 +49,21 @@ class CacheGroup:
     def held(self, tokens: int, request: Request) -> int:
         """Blocks of one request of so many tokens while it decodes."""
         return max(spec.held(tokens, request) for spec, _ in self.members)
+
+
+def dealt(members: Counted, groups: int) -> tuple[CacheGroup, ...]:
+    """Layers dealt to groups in turn: the n-th of each spec goes to group n modulo the groups."""
+    if groups == 1:
+        return (CacheGroup(members=members),)
+    return tuple(
+        CacheGroup(members=tuple((spec, stages[i::groups]) for spec, stages in members))
+        for i in range(groups)
+    )
+
+
+def repeats(counted: Counted) -> dict[int, int]:
+    """Layers of each page size."""
+    found: dict[int, int] = {}
+    for spec, stages in counted:
+        found[spec.page_bytes] = found.get(spec.page_bytes, 0) + len(stages)
+    return found

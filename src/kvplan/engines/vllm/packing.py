@@ -13,17 +13,9 @@ from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 from kvplan.core.units import ceil_div
-from kvplan.engines.vllm.groups import CacheGroup, Counted
+from kvplan.engines.vllm.groups import CacheGroup, Counted, Stages, dealt, repeats
 from kvplan.engines.vllm.rules import Packing
 from kvplan.engines.vllm.specs import LatentWindowSpec, RingSpec, Spec, StateSpec, WindowSpec
-
-
-def repeats(counted: Counted) -> dict[int, int]:
-    """Layers of each page size."""
-    found: dict[int, int] = {}
-    for spec, count in counted:
-        found[spec.page_bytes] = found.get(spec.page_bytes, 0) + count
-    return found
 
 
 def least_padding(values: Sequence[int], least: int) -> int:
@@ -37,22 +29,10 @@ def least_padding(values: Sequence[int], least: int) -> int:
 
 def buckets(counted: Counted) -> list[Counted]:
     """Specs that always need as many blocks as each other, in order of first appearance."""
-    found: dict[Hashable, list[tuple[Spec, int]]] = {}
-    for spec, count in counted:
-        found.setdefault(spec.uniform_key, []).append((spec, count))
+    found: dict[Hashable, list[tuple[Spec, Stages]]] = {}
+    for item in counted:
+        found.setdefault(item[0].uniform_key, []).append(item)
     return [tuple(bucket) for bucket in found.values()]
-
-
-def dealt(bucket: Counted, groups: int) -> list[CacheGroup]:
-    """A bucket's repeats dealt out in turn."""
-    return [
-        CacheGroup(
-            members=tuple((spec, ceil_div(count - i, groups)) for spec, count in bucket),
-            start=i,
-            step=groups,
-        )
-        for i in range(groups)
-    ]
 
 
 def latent_window_groups(counted: Counted, *, pads: bool) -> tuple[CacheGroup, ...]:
@@ -140,13 +120,11 @@ def _repeats_each(found: Sequence[Bucket]) -> int:
 
 
 def packed_block_bytes(groups: Sequence[CacheGroup], packing: Packing) -> int:
-    """Bytes of one block of several groups of mixed pages.
+    """Bytes of one block of several groups of mixed pages, before 0.27.
 
     Tuples: one page of each size as often as any group repeats. Slots: of each page size as many
-    as the group with the most. Widest: the largest group (_pool_bytes_per_block by version).
+    as the group with the most (_pool_bytes_per_block by version).
     """
-    if packing == "widest":
-        return max(group.block_bytes for group in groups)
     by_size = [repeats(group.members) for group in groups]
     if packing == "tuples":
         return sum(by_size[0]) * max(max(size.values()) for size in by_size)

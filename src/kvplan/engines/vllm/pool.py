@@ -19,11 +19,11 @@ class Printed(NamedTuple):
     concurrency: float
 
 
-def block_bytes(groups: Sequence[CacheGroup], rules: Rules) -> int:
-    """Bytes that a block takes out of the pool, whichever group it goes to."""
+def block_bytes(groups: Sequence[CacheGroup], rules: Rules, stages: int = 1) -> int:
+    """Bytes that a block takes out of the pool of the fullest stage, whichever group it goes to."""
     pages = {spec.page_bytes for group in groups for spec, _ in group.members}
     if len(groups) == 1 or len(pages) == 1 or rules.packing == "widest":
-        return max(group.block_bytes for group in groups)
+        return max(group.block_bytes(stage) for group in groups for stage in range(stages))
     return packed_block_bytes(groups, rules.packing)
 
 

@@ -58,6 +58,8 @@ RULES: dict[str, ByVersion[Any]] = {
     "large_gpu_batch": ByVersion((("0.6", False), ("0.28.0", True))),
     "h100_batch": ByVersion((("0.6", False), ("0.8", True))),
     "item_in_batch": ByVersion((("0.6", False), ("0.22.1", True))),
+    # VllmConfig.use_v2_model_runner
+    "second_runner_everywhere": ByVersion((("0.6", False), ("0.29.0", True))),
     "asynchronous": ByVersion((("0.6", False), ("0.14", True))),
     # NemotronHForCausalLMConfig: the state's bytes where the file has no type, 0 as the model's
     "nemotron_state_bytes": ByVersion((("0.6", 0), ("0.13.0", 2), ("0.20.0", 4))),
@@ -74,6 +76,7 @@ RULES: dict[str, ByVersion[Any]] = {
 class Rules:
     """The rules of one version: each field is the table of its name at it."""
 
+    name: str
     version: Version
     utilization: float
     graphs_inside: bool
@@ -105,6 +108,7 @@ class Rules:
     large_gpu_batch: bool
     h100_batch: bool
     item_in_batch: bool
+    second_runner_everywhere: bool
     asynchronous: bool
     nemotron_state_bytes: int
     latent_hybrid_block: int
@@ -126,4 +130,8 @@ def rules_of(text: str) -> Rules:
             f"vLLM {text[:40]} is not modelled: the oldest is {OLDEST}.",
             f"Pass --engine-version with one from {OLDEST} to {NEWEST}.",
         )
-    return Rules(version=version, **{name: rule.at(version) for name, rule in RULES.items()})
+    return Rules(
+        name=text.strip().removeprefix("v"),
+        version=version,
+        **{name: rule.at(version) for name, rule in RULES.items()},
+    )

@@ -1,0 +1,53 @@
+"""Why vLLM does not start, in its own words where it has some: arithmetic, nearest value, lever."""
+
+from __future__ import annotations
+
+from kvplan.core.units import format_bytes, format_gib
+from kvplan.engines.vllm.rules import Rules
+
+
+def no_memory(pool: int, requested_by: str) -> str:
+    """Nothing is left for blocks."""
+    return (
+        f"No available memory for the cache blocks: {format_gib(pool)} are left of what "
+        f"{requested_by} requests once weights, activations and the rest are paid for. Raise "
+        "--gpu-memory-utilization, lower --max-num-batched-tokens or --max-num-seqs, or use more "
+        "cards."
+    )
+
+
+def too_long(max_len: int, needed: int, available: int, estimate: int, rules: Rules) -> str:
+    """One request of the longest length does not fit."""
+    said = (
+        f"To serve at least one request with the {rules.models_possessive} max seq len "
+        f"({max_len}), {format_gib(needed)} KV cache is needed, which is larger than the available "
+        f"KV cache memory ({format_gib(available)})."
+    )
+    if estimate > 0:
+        said += (
+            f" The estimated maximum model length is {estimate}: pass --max-model-len {estimate}"
+        )
+        return said + " (or auto), raise --gpu-memory-utilization, or use more cards."
+    return said + " Not even one token fits: raise --gpu-memory-utilization, or use more cards."
+
+
+def too_long_v0(max_len: int, tokens: int) -> str:
+    """V0's check: the longest length in the tokens of all blocks."""
+    return (
+        f"The model's max seq len ({max_len}) is larger than the maximum number of tokens that can "
+        f"be stored in KV cache ({tokens}): pass --max-model-len {tokens}, raise "
+        "--gpu-memory-utilization, or use more cards."
+    )
+
+
+def cannot_group(why: str, rules: Rules) -> str:
+    """The version refuses the mix of layers."""
+    return f"vLLM {rules.name} does not start with this model: {why}. Use a newer release."
+
+
+def weights_alone(weights: int, memory: int) -> str:
+    """The weights are larger than the card."""
+    return (
+        f"The weights take {format_bytes(weights)} of each card, which has {format_bytes(memory)}: "
+        "loading ends in an out-of-memory error. Use more cards or a smaller quantisation."
+    )

@@ -45,7 +45,7 @@ types: $(VENV)/.dev ## mypy alone
 	$(BIN)/mypy
 
 bench: $(VENV)/.dev ## every benchmark, each as a ratio to its peer
-	@for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
+	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python -m "benchmarks.$$(basename $$script .py)" || exit 1; done
 
 # torch is pinned: an unpinned torch brings several GB of CUDA libraries.
 .venv-oracle/.ready: pyproject.toml

@@ -1,0 +1,1 @@
+"""Scripts that make the data and the documents of the project."""

@@ -17,8 +17,17 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from kvplan.readers.catalogue import fold
+
 # Reduced test files, a mislabelled one, and copies that name no published model.
 LEFT_OUT = ("reduced-test--", "mislabelled--", "mistralai--Mistral-ome-", "google--gemma-3-ome-")
+# An alias with one of these words has the shapes of the file's model, not its weights.
+OTHER_WEIGHTS = re.compile(
+    r"awq|gptq|fp8|nvfp4|int4|int8|w4a|w8a|q4|q8|iq4|quant|geometry|sibling|twin|backbone", re.I
+)
+# Endings and beginnings that people leave out of a name.
+ENDINGS = ("instruct", "it", "hf", "chat", "base", "bf16")
+BEGINNINGS = ("", "meta-", "nvidia-", "ai21-", "c4ai-")
 LONG_LIST = 200  # entries; a checkpoint's list of unquantised modules can have 50,000
 
 # The published model that another project's preset transcribes.
@@ -137,6 +146,44 @@ def quality(file: str, source: str) -> str:
     return "partial" if "partial" in source else "verbatim"
 
 
+def names_of(models: list[dict[str, str]], aliases: list[dict[str, str]]) -> dict[str, Any]:
+    """Every name to the place of its model and what to say of it.
+
+    The first to claim a name keeps it: ids, then their last parts, aliases, and shortened names;
+    published copies before transcribed ones.
+    """
+    names: dict[str, list[Any]] = {}
+    order = sorted(range(len(models)), key=lambda place: models[place]["quality"] == "transcribed")
+    places = {models[place]["file"]: place for place in order}
+    for place in order:
+        names.setdefault(fold(models[place]["id"]), [place, ""])
+    for place in order:
+        names.setdefault(fold(models[place]["id"].rpartition("/")[2]), [place, ""])
+    for alias in aliases:
+        place = places[alias["file"]]
+        warning = alias_warning(alias, models[place]["id"])
+        for name in (alias["name"], alias["name"].rpartition("/")[2]):
+            names.setdefault(fold(name), [place, warning])
+    for place in order:
+        short = fold(models[place]["id"].rpartition("/")[2])
+        for ending in ENDINGS:
+            short = short.removesuffix(f"-{ending}")
+        for beginning in BEGINNINGS:
+            name = short.removeprefix(beginning)
+            names.setdefault(name, [place, f"{name} is answered with {models[place]['id']}."])
+    return dict(sorted(names.items()))
+
+
+def alias_warning(alias: dict[str, str], model: str) -> str:
+    """What an alias leaves open: it may have the shapes of a model and not its weights."""
+    if not OTHER_WEIGHTS.search(f"{alias['name']} {alias['basis']}"):
+        return ""
+    return (
+        f"{alias['name']} is answered with the shapes of {model} ({alias['basis']}); "
+        "its own weights may differ."
+    )
+
+
 def main(folder: str, target: str) -> None:
     """Write every model and the index."""
     source, out = Path(folder), Path(target)
@@ -168,9 +215,10 @@ def main(folder: str, target: str) -> None:
         for row in table(source / "aliases.tsv")
         if row["file"] in written and re.fullmatch(r"[\w./:\- ]{3,80}", row["model"])
     ]
-    text = json.dumps({"models": models, "aliases": aliases}, ensure_ascii=False, indent=0)
+    names = names_of(models, aliases)
+    text = json.dumps({"models": models, "names": names}, ensure_ascii=False, indent=0)
     (out / "index.json").write_text(text + "\n", encoding="utf-8")
-    print(f"{len(models)} models, {len(aliases)} aliases -> {out}")
+    print(f"{len(models)} models, {len(names)} names -> {out}")
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ def is_open(spec: Any) -> bool:
 
 def section_type(spec: Any) -> str:
     """The type of a section; the name of its class where that has no type."""
-    return spec.model_type or spec.config_class.__name__
+    return str(spec.model_type or spec.config_class.__name__)
 
 
 def plain(value: Any) -> bool:

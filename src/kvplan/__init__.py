@@ -5,10 +5,15 @@
 4294967296
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from kvplan._version import __version__
-from kvplan.core.errors import KvplanError
-from kvplan.planning.fit import FitAnswer, fit
-from kvplan.planning.size import SizeAnswer, SizeAnswers, size
+
+if TYPE_CHECKING:
+    from kvplan.core.errors import KvplanError
+    from kvplan.planning.fit import FitAnswer, fit
+    from kvplan.planning.size import SizeAnswer, SizeAnswers, size
 
 __all__ = [
     "FitAnswer",
@@ -19,3 +24,27 @@ __all__ = [
     "fit",
     "size",
 ]
+
+# Where each name is; a module is imported when a name of it is first used, so that the command and
+# a program that asks one question start fast.
+_HOMES = {
+    "KvplanError": "kvplan.core.errors",
+    "FitAnswer": "kvplan.planning.fit",
+    "fit": "kvplan.planning.fit",
+    "SizeAnswer": "kvplan.planning.size",
+    "SizeAnswers": "kvplan.planning.size",
+    "size": "kvplan.planning.size",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'kvplan' has no attribute {name!r}")
+    found = getattr(import_module(home), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

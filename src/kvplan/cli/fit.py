@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from kvplan.cli.engine_flags import parse_carried
 from kvplan.cli.options import (
     Assume,
     EncoderTokens,
@@ -86,6 +85,7 @@ def fit(
     --engine none.
     """
     import kvplan
+    from kvplan.cli.engine_flags import parse_carried
     from kvplan.cli.show import show
 
     flags = parse_carried(engine_flag)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import typer
 
-from kvplan.cli.tables import explanation, tables
 from kvplan.core.errors import BadValue, SourceUnreachable
 from kvplan.planning.answer import Answer
 
@@ -30,10 +31,10 @@ def show(answer: Answer, *, as_json: bool, explain: bool, output_file: str | Non
     if output_file is None:
         from kvplan.cli.table import print_table
 
-        for table in tables(answer):
+        for table in _form(answer).tables(answer):
             print_table(table)
     if explain:
-        typer.echo("\n".join(explanation(answer)))
+        typer.echo("\n".join(_form(answer).explanation(answer)))
     for text in answer.warnings:
         typer.echo(f"warning: {text}", err=True)
     if output_file is not None:
@@ -60,5 +61,13 @@ def write(answer: Answer, path: Path) -> None:
 def _text(answer: Answer, ending: str) -> str:
     if ending == ".json":
         return json.dumps(answer.to_dict(), ensure_ascii=False, indent=2) + "\n"
-    parts = [table.markdown() if ending == ".md" else table.csv() for table in tables(answer)]
+    parts = [
+        table.markdown() if ending == ".md" else table.csv()
+        for table in _form(answer).tables(answer)
+    ]
     return "\n".join(parts)
+
+
+def _form(answer: Answer) -> Any:
+    """The module that shows answers of a verb to people."""
+    return import_module(f"kvplan.cli.{answer.verb}_tables")

@@ -7,6 +7,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+NONE = "–"  # in a cell: there is no such figure
 WIDTH_OF_A_PIPE = 200  # columns, where the output is no terminal
 
 

@@ -11,13 +11,6 @@ from typing import Any, NamedTuple
 
 from kvplan.core.errors import UnknownName
 
-# An alias with one of these words has the shapes of the file's model, not its weights.
-OTHER_WEIGHTS = re.compile(
-    r"awq|gptq|fp8|nvfp4|int4|int8|w4a|w8a|q4|q8|iq4|quant|geometry|sibling|twin|backbone", re.I
-)
-# Endings that people leave out of a name.
-ENDINGS = ("instruct", "it", "hf", "chat", "base", "bf16")
-
 
 class Entry(NamedTuple):
     """A model of the catalogue: its id, its file, where that is from and how good a copy it is."""
@@ -58,41 +51,23 @@ def entries() -> tuple[Entry, ...]:
 
 
 @cache
-def _names() -> dict[str, Found]:
-    """Every name; the first to claim one keeps it: ids, then aliases, then shortened names."""
-    names: dict[str, Found] = {}
-    ranked = sorted(entries(), key=lambda entry: entry.quality == "transcribed")
-    by_file = {entry.file: entry for entry in ranked}
-    for entry in ranked:
-        names.setdefault(fold(entry.id), Found(entry, ""))
-    for entry in ranked:
-        names.setdefault(fold(entry.id.rpartition("/")[2]), Found(entry, ""))
-    for alias in _index()["aliases"]:
-        entry = by_file[alias["file"]]
-        warning = ""
-        if OTHER_WEIGHTS.search(f"{alias['name']} {alias['basis']}"):
-            warning = (
-                f"{alias['name']} is answered with the shapes of {entry.id} ({alias['basis']}); "
-                "its own weights may differ."
-            )
-        for name in (alias["name"], alias["name"].rpartition("/")[2]):
-            names.setdefault(fold(name), Found(entry, warning))
-    for entry in ranked:
-        short = fold(entry.id.rpartition("/")[2])
-        for ending in ENDINGS:
-            short = short.removesuffix(f"-{ending}")
-        for prefix in ("", "meta-", "nvidia-", "ai21-", "c4ai-"):
-            name = short.removeprefix(prefix)
-            names.setdefault(name, Found(entry, f"{name} is answered with {entry.id}."))
-    return names
+def _names() -> dict[str, list[Any]]:
+    """Every name with the place of its model and a warning; made by tools/build_catalogue.py."""
+    found: dict[str, list[Any]] = _index()["names"]
+    return found
+
+
+def _found(row: list[Any]) -> Found:
+    place, warning = row
+    return Found(entries()[place], warning)
 
 
 @cache
-def _compact_names() -> dict[str, Found]:
+def _compact_names() -> dict[str, list[Any]]:
     """The names without any punctuation but dots: ``llama3.1:8b`` for ``llama-3.1-8b``."""
-    compact: dict[str, Found] = {}
-    for name, found in _names().items():
-        compact.setdefault(name.replace("-", ""), found)
+    compact: dict[str, list[Any]] = {}
+    for name, row in _names().items():
+        compact.setdefault(name.replace("-", ""), row)
     return compact
 
 
@@ -101,7 +76,7 @@ def _by_beginning(asked: str) -> Found | None:
     longer = sorted((name for name in _names() if name.startswith(f"{asked}-")), key=len)
     if not asked or not longer or not all(name.startswith(longer[0]) for name in longer):
         return None
-    entry = _names()[longer[0]].entry
+    entry = _found(_names()[longer[0]]).entry
     return Found(entry, f"{asked} is answered with {entry.id}.")
 
 
@@ -110,9 +85,8 @@ def find(name: str) -> Found | None:
     if len(name) > 200:
         return None
     asked = fold(name)
-    return (
-        _names().get(asked) or _compact_names().get(asked.replace("-", "")) or _by_beginning(asked)
-    )
+    row = _names().get(asked) or _compact_names().get(asked.replace("-", ""))
+    return _found(row) if row is not None else _by_beginning(asked)
 
 
 def near(name: str, count: int = 3) -> list[str]:

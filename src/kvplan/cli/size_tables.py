@@ -1,46 +1,25 @@
-"""What a person sees of each answer: its tables, and its arithmetic in sentences."""
+"""What a person sees of a size: its tables, and its arithmetic in sentences."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kvplan.cli.table import Table
-from kvplan.core.formats import FORMATS, Format
+from kvplan.cli.table import NONE, Table
+from kvplan.core.formats import Format
 from kvplan.core.layers import Layer
-from kvplan.core.units import (
-    format_bytes,
-    format_count,
-    format_gib,
-    format_seconds,
-    format_tokens,
-)
-from kvplan.planning.answer import Answer
-from kvplan.planning.fit import FitAnswer
+from kvplan.core.units import format_bytes, format_count, format_tokens
 from kvplan.planning.size import SizeAnswer, SizeAnswers, slope_below_window
 
-NONE = "–"
 
-
-def tables(answer: Answer) -> list[Table]:
+def tables(answer: SizeAnswer | SizeAnswers) -> list[Table]:
     """The tables of an answer, the most wanted first."""
-    if isinstance(answer, SizeAnswers):
-        return _side_by_side(answer.answers)
-    if isinstance(answer, SizeAnswer):
-        return _size(answer)
-    if isinstance(answer, FitAnswer):
-        return _fit(answer)
-    raise TypeError(type(answer).__name__)
+    return _side_by_side(answer.answers) if isinstance(answer, SizeAnswers) else _size(answer)
 
 
-def explanation(answer: Answer) -> list[str]:
+def explanation(answer: SizeAnswer | SizeAnswers) -> list[str]:
     """The arithmetic of an answer, a sentence a line."""
-    if isinstance(answer, SizeAnswers):
-        return [line for one in answer.answers for line in explanation(one)]
-    if isinstance(answer, SizeAnswer):
-        return _explain_size(answer)
-    if isinstance(answer, FitAnswer):
-        return _explain_fit(answer)
-    raise TypeError(type(answer).__name__)
+    answers = answer.answers if isinstance(answer, SizeAnswers) else (answer,)
+    return [line for one in answers for line in _explain(one)]
 
 
 def _title(answer: SizeAnswer) -> str:
@@ -145,7 +124,7 @@ def _positions(answer: SizeAnswer) -> list[Table]:
     return [Table("Positions processed", ("", "without", "with cache"), tuple(rows), "lrr")]
 
 
-def _explain_size(answer: SizeAnswer) -> list[str]:
+def _explain(answer: SizeAnswer) -> list[str]:
     model, curve = answer.model, answer.curve
     lines = [f"{model.name}, from {model.source}:"]
     lines += [
@@ -169,93 +148,3 @@ def _explain_size(answer: SizeAnswer) -> list[str]:
 def _brief(value: object) -> str:
     text = str(value)
     return text if len(text) <= 70 else f"{text[:67]}…"
-
-
-def _fit(answer: FitAnswer) -> list[Table]:
-    node, plan = answer.question.node, answer.plan
-    cards = f"{node.gpus} × {node.device.name}" if node.gpus > 1 else node.device.name
-    verdict = answer.reason or (
-        f"fits: {answer.sequences:,} conversations of {plan.asked.context:,} tokens"
-    )
-    ledger = Table(
-        f"{plan.model.name} on {cards}: {verdict}",
-        ("one card", "GiB", "source"),
-        (
-            *(
-                (term.name.replace("_", " "), format_gib(term.num_bytes), term.source)
-                for term in plan.ledger
-            ),
-            ("total", format_gib(plan.ledger.total), ""),
-        ),
-        "lrl",
-    )
-    return [ledger, _figures(answer), _levers(answer)]
-
-
-def _figures(answer: FitAnswer) -> Table:
-    context = answer.plan.asked.context
-    speed, cost = answer.speed, answer.cost
-    rows = [
-        ("one conversation on a card", format_bytes(answer.plan.sequence_bytes(context))),
-        (f"conversations of {context:,} tokens", f"{answer.sequences:,}"),
-        (f"longest context of {answer.wanted:,}", f"{answer.max_context:,} tokens"),
-    ]
-    if speed:
-        rows += [
-            (f"decode step of {speed.batch:,}, at least", format_seconds(speed.step_s)),
-            ("  reading weights", format_seconds(speed.weights_read_s)),
-            ("  reading the cache", format_seconds(speed.cache_read_s)),
-            ("tokens/s each, at most", f"{speed.tokens_per_s_per_sequence:,.1f}"),
-        ]
-    if cost:
-        rows.append(("an hour", f"{cost.per_hour:,.2f} {cost.currency}"))
-    if cost and cost.per_sequence_hour is not None:
-        rows.append(("a conversation-hour", f"{cost.per_sequence_hour:,.4f} {cost.currency}"))
-    if cost and cost.per_million_output_tokens is not None:
-        price = f"{cost.per_million_output_tokens:,.2f} {cost.currency}"
-        rows.append(("a million output tokens, at least", price))
-    return Table("", ("what it holds", ""), tuple(rows), "lr")
-
-
-def _levers(answer: FitAnswer) -> Table:
-    rows = tuple(
-        (
-            lever.name,
-            lever.change,
-            f"{lever.sequences:,}",
-            f"× {lever.factor:.2f}" if lever.factor is not None else NONE,
-            lever.note,
-        )
-        for lever in answer.levers
-    )
-    return Table("", ("lever", "flag", "conversations", "", "note"), rows, "llrrl")
-
-
-def _explain_fit(answer: FitAnswer) -> list[str]:
-    q, plan = answer.question, answer.plan
-    context = q.asked.context
-    terms = " − ".join(f"{t.name} {format_gib(t.num_bytes)}" for t in plan.ledger.terms[:-1])
-    own, pool = plan.sequence_bytes(context), plan.ledger.pool_bytes
-    left = f"{format_gib(q.node.memory_bytes)} − {terms} = {format_gib(pool)}"
-    lines = [
-        f"{q.node.device.title}: {left} for the cache.",
-        f"A conversation of {context:,} tokens holds {own:,} B on a card;",
-        f"{pool:,} ÷ {own:,} = {answer.sequences:,} whole ones.",
-    ]
-    fmt = FORMATS[plan.launch["--kv-dtype"]]
-    lines += [
-        f"  {count} × {layer.kind.replace('_', ' ')}: {layer.formula(fmt)}"
-        for layer, count in plan.model.layers()
-    ]
-    if answer.speed and q.bandwidth_bytes_per_s:
-        lines.append(
-            f"A step of {answer.speed.batch:,} reads weights and cache at "
-            f"{q.bandwidth_bytes_per_s / 1e9:,.0f} GB/s: {format_seconds(answer.speed.step_s)}. "
-            "A bound: no step is faster."
-        )
-    settings = {flag: (s.value, s.source) for flag, s in plan.launch.settings.items()}
-    lines += [
-        f"  {flag} = {value} ({origin})"
-        for flag, (value, origin) in (settings | dict(q.sources)).items()
-    ]
-    return lines

@@ -1,0 +1,100 @@
+"""What a person sees of a fit: the card's ledger, what it holds, what each lever buys."""
+
+from __future__ import annotations
+
+from kvplan.cli.table import NONE, Table
+from kvplan.core.formats import FORMATS
+from kvplan.core.units import format_bytes, format_gib, format_seconds
+from kvplan.planning.fit import FitAnswer
+
+
+def tables(answer: FitAnswer) -> list[Table]:
+    """The tables of an answer, the most wanted first."""
+    node, plan = answer.question.node, answer.plan
+    cards = f"{node.gpus} × {node.device.name}" if node.gpus > 1 else node.device.name
+    verdict = answer.reason or (
+        f"fits: {answer.sequences:,} conversations of {plan.asked.context:,} tokens"
+    )
+    ledger = Table(
+        f"{plan.model.name} on {cards}: {verdict}",
+        ("one card", "GiB", "source"),
+        (
+            *(
+                (term.name.replace("_", " "), format_gib(term.num_bytes), term.source)
+                for term in plan.ledger
+            ),
+            ("total", format_gib(plan.ledger.total), ""),
+        ),
+        "lrl",
+    )
+    return [ledger, _figures(answer), _levers(answer)]
+
+
+def _figures(answer: FitAnswer) -> Table:
+    context = answer.plan.asked.context
+    speed, cost = answer.speed, answer.cost
+    rows = [
+        ("one conversation on a card", format_bytes(answer.plan.sequence_bytes(context))),
+        (f"conversations of {context:,} tokens", f"{answer.sequences:,}"),
+        (f"longest context of {answer.wanted:,}", f"{answer.max_context:,} tokens"),
+    ]
+    if speed:
+        rows += [
+            (f"decode step of {speed.batch:,}, at least", format_seconds(speed.step_s)),
+            ("  reading weights", format_seconds(speed.weights_read_s)),
+            ("  reading the cache", format_seconds(speed.cache_read_s)),
+            ("tokens/s each, at most", f"{speed.tokens_per_s_per_sequence:,.1f}"),
+        ]
+    if cost:
+        rows.append(("an hour", f"{cost.per_hour:,.2f} {cost.currency}"))
+    if cost and cost.per_sequence_hour is not None:
+        rows.append(("a conversation-hour", f"{cost.per_sequence_hour:,.4f} {cost.currency}"))
+    if cost and cost.per_million_output_tokens is not None:
+        price = f"{cost.per_million_output_tokens:,.2f} {cost.currency}"
+        rows.append(("a million output tokens, at least", price))
+    return Table("", ("what it holds", ""), tuple(rows), "lr")
+
+
+def _levers(answer: FitAnswer) -> Table:
+    rows = tuple(
+        (
+            lever.name,
+            lever.change,
+            f"{lever.sequences:,}",
+            f"× {lever.factor:.2f}" if lever.factor is not None else NONE,
+            lever.note,
+        )
+        for lever in answer.levers
+    )
+    return Table("", ("lever", "flag", "conversations", "", "note"), rows, "llrrl")
+
+
+def explanation(answer: FitAnswer) -> list[str]:
+    """The arithmetic of an answer, a sentence a line."""
+    q, plan = answer.question, answer.plan
+    context = q.asked.context
+    terms = " − ".join(f"{t.name} {format_gib(t.num_bytes)}" for t in plan.ledger.terms[:-1])
+    own, pool = plan.sequence_bytes(context), plan.ledger.pool_bytes
+    left = f"{format_gib(q.node.memory_bytes)} − {terms} = {format_gib(pool)}"
+    lines = [
+        f"{q.node.device.title}: {left} for the cache.",
+        f"A conversation of {context:,} tokens holds {own:,} B on a card;",
+        f"{pool:,} ÷ {own:,} = {answer.sequences:,} whole ones.",
+    ]
+    fmt = FORMATS[plan.launch["--kv-dtype"]]
+    lines += [
+        f"  {count} × {layer.kind.replace('_', ' ')}: {layer.formula(fmt)}"
+        for layer, count in plan.model.layers()
+    ]
+    if answer.speed and q.bandwidth_bytes_per_s:
+        lines.append(
+            f"A step of {answer.speed.batch:,} reads weights and cache at "
+            f"{q.bandwidth_bytes_per_s / 1e9:,.0f} GB/s: {format_seconds(answer.speed.step_s)}. "
+            "A bound: no step is faster."
+        )
+    settings = {flag: (s.value, s.source) for flag, s in plan.launch.settings.items()}
+    lines += [
+        f"  {flag} = {value} ({origin})"
+        for flag, (value, origin) in (settings | dict(q.sources)).items()
+    ]
+    return lines

@@ -26,6 +26,9 @@ UNROTATED_TYPES = frozenset({
     "gpt2", "gpt_bigcode", "t5", "bart", "rwkv",
 })  # fmt: skip
 
+# What the classes of these types rotate of a head where the file does not say it.
+SHARES = {"qwen3_5": 0.25, "qwen3_next": 0.25, "qwen3_6": 0.25}
+
 SHARE_KEYS = ("partial_rotary_factor", "rotary_pct", "rope_pct")
 
 
@@ -45,7 +48,7 @@ def rotary_tables(
     return tuple(
         RotaryTable(
             positions=_positions(keys, scaling, declared),
-            share=_share(keys, scaling),
+            share=_share(keys, scaling, model_type),
             windowed=windowed,
             sectioned=sectioned or bool(scaling.get("mrope_section")),
         )
@@ -85,7 +88,7 @@ def _positions(keys: Mapping[str, Any], scaling: Mapping[str, Any], declared: in
     return min(rows, MAX_TOKENS)
 
 
-def _share(keys: Mapping[str, Any], scaling: Mapping[str, Any]) -> float:
+def _share(keys: Mapping[str, Any], scaling: Mapping[str, Any], model_type: str) -> float:
     """The rotated part of a head; a proportional rotation keeps whole heads, zeros included."""
     if scaling.get("rope_type") == "proportional":
         return 1.0
@@ -94,4 +97,4 @@ def _share(keys: Mapping[str, Any], scaling: Mapping[str, Any]) -> float:
             found = source.get(key)
             if isinstance(found, int | float) and 0 < found <= 1:
                 return float(found)
-    return 1.0
+    return next((part for name, part in SHARES.items() if model_type.startswith(name)), 1.0)

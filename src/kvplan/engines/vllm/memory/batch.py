@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
 
 from kvplan.core import weights as w
 from kvplan.core.launch import Launch
@@ -57,19 +58,35 @@ def batch_of(model: Model, launch: Launch) -> Batch:
     """
     tensors = model.weights.tensors if model.weights is not None else ()
     tp = int(setting(launch, "--tensor-parallel-size", 1))
+    widths = _widths(tensors, tp, bool(setting(launch, "--enable-expert-parallel", False)))
     dtype = str(setting(launch, "--dtype", "auto"))
     return Batch(
         tokens=int(setting(launch, "--max-num-batched-tokens", 8192)),
         sequences=int(setting(launch, "--max-num-seqs", 256)),
         hidden=model.hidden_size or 0,
         vocabulary=round_up(model.vocab_size or 0, VOCABULARY_MULTIPLE),
-        inner=_widest(tensors, w.MLP_IN, tp),
-        attention=_attention(tensors, tp),
-        experts=_experts(tensors, tp, bool(setting(launch, "--enable-expert-parallel", False))),
+        inner=widths.inner,
+        attention=widths.attention,
+        experts=widths.experts,
         element_bytes=FLOAT_BYTES if dtype in ("float32", "float") else 2,
         tp=tp,
         pp=int(setting(launch, "--pipeline-parallel-size", 1)),
     )
+
+
+class _Widths(NamedTuple):
+    """Widths of a rank's layers."""
+
+    inner: int
+    attention: int
+    experts: Experts | None
+
+
+@lru_cache(maxsize=512)
+def _widths(tensors: tuple[Weight, ...], tp: int, whole: bool) -> _Widths:
+    """The widest of each kind on a rank, ``whole`` where experts are not cut."""
+    inner = _widest(tensors, w.MLP_IN, tp)
+    return _Widths(inner, _attention(tensors, tp), _experts(tensors, tp, whole))
 
 
 def setting(launch: Launch, flag: str, default: Any) -> Any:

@@ -53,10 +53,11 @@ def encoder_of(
 ) -> Encoder:
     """The encoder's part of a profile run."""
     if model.encoder_tokens and version < PAGED_SINCE:
-        # One forward over every sequence's whole encoder input: its states, and keys and values.
+        # One forward over every sequence's whole encoder input: its states stay, and keys and
+        # values of a layer over them come beside.
         tokens = batch.sequences * model.encoder_tokens
-        kept = 3 * tokens * batch.hidden * batch.element_bytes
-        return Encoder(tokens, kept, 0, kept // 8)
+        kept = tokens * batch.hidden * batch.element_bytes
+        return Encoder(tokens, kept, 3 * kept, kept // 4)
     tensors = model.weights.tensors if model.weights is not None else ()
     wide = max((t.rows for t in tensors if t.role == w.TOWER and t.copies > 1), default=0)
     if not towers or not wide or batch.hidden == 0:

@@ -21,7 +21,7 @@ from kvplan.engines.vllm.memory.batch import Batch, batch_of, runner_two, settin
 from kvplan.engines.vllm.memory.encoder import encoder_of
 from kvplan.engines.vllm.memory.extras import adapters, draft_weights
 from kvplan.engines.vllm.memory.graphs import graphs_of
-from kvplan.engines.vllm.memory.loaded import loaded
+from kvplan.engines.vllm.memory.loaded import on_rank
 from kvplan.engines.vllm.memory.machine import (
     CONTEXT,
     CONTEXT_OF_GROUP,
@@ -30,7 +30,7 @@ from kvplan.engines.vllm.memory.machine import (
 )
 from kvplan.engines.vllm.memory.outside_torch import outside_torch
 from kvplan.engines.vllm.memory.sampler import sampler_of
-from kvplan.engines.weights import Given, Layout, rank_weights
+from kvplan.engines.weights import Given, Layout
 
 # utils/mem_utils.py: from here on what is reserved and free counts too (total_consumed).
 STRANDED_COUNTS_SINCE = Version((0, 26))
@@ -137,7 +137,7 @@ def _inside(
     batch = run.batch
     whole = bool(setting(launch, "--enable-expert-parallel", False))
     replicas = int(setting(launch, "--data-parallel-size", 1))
-    rank = rank_weights(
+    found = on_rank(
         model,
         Layout(tp=batch.tp, pp=batch.pp, expert_ranks=batch.tp * replicas if whole else 0),
         Given(
@@ -147,10 +147,11 @@ def _inside(
             without_head=run.pooling,
             without_towers=not run.towers,
         ),
+        machine,
     )
-    if rank is None:
+    if found is None:
         return [_unknown_weights()]
-    model_takes = loaded(model, rank, machine)
+    rank, model_takes = found
     terms = [_term("weights", model_takes.num_bytes, model_takes.error_bytes, model_takes.source)]
     for name, extra in (
         ("lora", adapters(rank, launch)),
@@ -168,19 +169,35 @@ def _inside(
     if machine.unified:
         terms.append(_term("unified_memory", UNIFIED, UNIFIED_ERROR, UNIFIED_SAID))
     if not eager:
-        found = graphs_of(version, layers=max(1, len(model.blocks) // batch.pp),
-                          sequences=batch.sequences, second_runner=run.second,
-                          blackwell=machine.blackwell)  # fmt: skip
-        terms.append(Term(name="cuda_graphs", num_bytes=found.num_bytes, source=found.source,
-                          error_bytes=found.error, inside_budget=found.inside))  # fmt: skip
+        terms.append(_graphs(model, version, machine, run))
     return terms
 
 
+def _graphs(model: Model, version: Version, machine: Machine, run: _Run) -> Term:
+    """Graphs, inside the budget or on top of it."""
+    found = graphs_of(
+        version,
+        layers=max(1, len(model.blocks) // run.batch.pp),
+        sequences=run.batch.sequences,
+        second_runner=run.second,
+        blackwell=machine.blackwell,
+    )
+    return Term(
+        name="cuda_graphs",
+        num_bytes=found.num_bytes,
+        source=found.source,
+        error_bytes=found.error,
+        inside_budget=found.inside,
+    )
+
+
 def _profile(model: Model, version: Version, machine: Machine, run: _Run) -> list[Term]:
-    """The peak of the profile run, and what the second runner keeps for penalties."""
+    """The peak of the profile run, and what the second runner keeps for penalties.
+
+    Of several stages the last one samples; it is the one that decides.
+    """
     batch = run.batch
-    last = batch.pp == 1
-    sampler = sampler_of(batch, version, run.second) if last and not run.pooling else None
+    sampler = None if run.pooling else sampler_of(batch, version, run.second)
     encoder = encoder_of(model, batch, version, second_runner=run.second, towers=run.towers)
     found: Activation = activation_of(batch, version, machine, sampler, encoder)
     terms = [_term("activation_peak", found.peak, found.error, found.source)]

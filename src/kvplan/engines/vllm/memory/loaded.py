@@ -15,10 +15,10 @@ from kvplan.core.model import Model
 from kvplan.core.quantisation import Quantised
 from kvplan.core.traits import RotaryTable
 from kvplan.core.units import MIB, format_bytes, round_up
-from kvplan.core.weights import Weight
+from kvplan.core.weights import Weight, Weights
 from kvplan.engines.vllm.memory.allocator import Block, blocks_of, rounding
 from kvplan.engines.vllm.memory.machine import Machine
-from kvplan.engines.weights import RankWeights
+from kvplan.engines.weights import Given, Layout, RankWeights, rank_weights
 
 ELEMENT_BYTES = 2
 # vllm/model_executor/layers/rotary_embedding/mrope.py, MRotaryEmbedding: four times the positions.
@@ -34,6 +34,34 @@ class Loaded(NamedTuple):
     error_bytes: int
     source: str
     stranded: int
+
+
+class OnRank(NamedTuple):
+    """A rank's tensors and what they take once they are loaded."""
+
+    rank: RankWeights
+    loaded: Loaded
+
+
+# By the model's weights (their identity: a storage need not be hashable), the cut, what is given
+# and the machine; a sweep asks the same of one model thousands of times.
+_KNOWN: dict[tuple[int, Layout, Given, Machine], tuple[Weights | None, OnRank | None]] = {}
+_MOST_KNOWN = 1024
+
+
+def on_rank(model: Model, layout: Layout, given: Given, machine: Machine) -> OnRank | None:
+    """The fullest rank's tensors as loaded; None where nothing is known of the weights."""
+    key = (id(model.weights), layout, given, machine)
+    known = _KNOWN.get(key)
+    if known is not None and known[0] is model.weights:
+        return known[1]
+    rank = rank_weights(model, layout, given)
+    found = None if rank is None else OnRank(rank, loaded(model, rank, machine))
+    if len(_KNOWN) >= _MOST_KNOWN:
+        _KNOWN.clear()
+    if model.weights is not None:
+        _KNOWN[key] = (model.weights, found)
+    return found
 
 
 def loaded(model: Model, rank: RankWeights, machine: Machine) -> Loaded:

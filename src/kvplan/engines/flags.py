@@ -53,7 +53,7 @@ class FlagTable:
             return switch(text, name)
         if text is True:
             raise BadValue(f"{name} needs a value.", flag.help)
-        if not isinstance(text, str):
+        if not isinstance(text, str) and flag.read is not size:  # a size may be whole bytes
             text = str(text)
         try:
             return flag.read(text)

@@ -13,6 +13,7 @@ ENGINES: dict[str, str] = {
     "vllm": "vllm.engine:VllmEngine",
     "sglang": "sglang.engine:SGLangEngine",
     "tensorrt-llm": "tensorrt_llm.engine:TensorRTEngine",
+    "transformers": "transformers.engine:TransformersEngine",
 }
 
 

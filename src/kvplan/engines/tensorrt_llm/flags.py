@@ -25,7 +25,7 @@ MAX_WINDOWS = 1024
 
 def windows(text: str) -> tuple[int, ...]:
     """Reads a list of windows, as ``512,32768``; the layers repeat it."""
-    found = tuple(whole(1)(part.strip()) for part in text.strip("[]").split(",")[:MAX_WINDOWS])
+    found = tuple(whole(1)(part.strip()) for part in text.strip("[()]").split(",")[:MAX_WINDOWS])
     if not found:
         raise BadValue("--max-attention-window needs at least one window.")
     return found

@@ -73,8 +73,7 @@ def test_row_is_planned_as_vllm_plans_it(name: str, place: int) -> None:
     else:
         keys = ("num_blocks", "bytes_per_block", "kv_cache_size_tokens", "max_concurrency")
         groups = [
-            tuple(g[k] for k in ("n_layers", "block_size", "page_size_bytes"))
-            + (g["blocks_per_max_len_request"],)
+            (g["n_layers"], g["block_size"], g["page_size_bytes"], g["blocks_per_max_len_request"])
             for g in row["groups"]
         ]
         expected = {key: row[key] for key in keys} | {"groups": sorted(groups)}

@@ -18,10 +18,11 @@ OLDEST, NEWEST = "0.6", "0.32.0"
 Check = Literal["layers", "first_group", "groups"]
 Packing = Literal["tuples", "slots", "widest"]
 
+# There is no release 0.19.2: its candidates are builds of the main branch on the way to 0.20.
 RULES: dict[str, ByVersion[Any]] = {
     # config/cache.py and v1/worker/gpu_worker.py
     "utilization": ByVersion((("0.6", 0.9), ("0.20.0", 0.92))),
-    "graphs_inside": ByVersion((("0.6", False), ("0.20.0", True))),
+    "graphs_inside": ByVersion((("0.6", False), ("0.19.2rc1", True))),
     # V1 plans pages by layer kind; V0 gave every layer pages for all tokens.
     "paged_by_kind": ByVersion((("0.6", False), ("0.8", True))),
     "grouped": ByVersion((("0.6", False), ("0.9", True))),
@@ -62,7 +63,7 @@ RULES: dict[str, ByVersion[Any]] = {
     "second_runner_everywhere": ByVersion((("0.6", False), ("0.29.0", True))),
     "asynchronous": ByVersion((("0.6", False), ("0.14", True))),
     # NemotronHForCausalLMConfig: the state's bytes where the file has no type, 0 as the model's
-    "nemotron_state_bytes": ByVersion((("0.6", 0), ("0.13.0", 2), ("0.20.0", 4))),
+    "nemotron_state_bytes": ByVersion((("0.6", 0), ("0.13.0", 2), ("0.19.2rc1", 4))),
     # Platform._align_hybrid_block_size
     "latent_hybrid_block": ByVersion((("0.6", 64), ("0.28.0", 128))),
     # Attention.__init__, resolve_kv_cache_dtype_string

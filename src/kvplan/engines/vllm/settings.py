@@ -218,19 +218,19 @@ def _mamba_mode(model: Model, flags: Mapping[str, Any], prefix: bool, rules: Rul
     """MambaModelConfig.verify_and_update_config: ``none`` without prefix caching.
 
     With it ``all`` for state spaces and ``align`` for the others, from 0.30 ``align`` for every
-    kind; before the mode ``align`` there was nothing but ``all``.
+    kind; before there was ``align``, no prefix was cached beside the others.
     """
     if not prefix:
         return "none"
     given = flags.get("--mamba-cache-mode")
     if given in ("align", "all") and (given != "all" or rules.all_mode):
         return str(given)
-    if not rules.align_mode:
-        return "all"
     keeps_all = rules.all_mode and any(
         layer.__class__ is RecurrentState for block in model.blocks.kinds for layer in block
     )
-    return "all" if keeps_all else "align"
+    if keeps_all:
+        return "all"
+    return "align" if rules.align_mode else "none"
 
 
 def _kv_dtype(model: Model, device: DeviceTraits, to: Sourced, rules: Rules) -> str:

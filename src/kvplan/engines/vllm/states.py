@@ -14,8 +14,10 @@ from kvplan.engines.vllm.settings import Settings
 
 BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 CONVOLUTION = "conv"
-# Their checkpoint names the type of the state (Qwen3_5ForConditionalGenerationConfig).
+# Their checkpoint names the type of the state (Qwen3_5ForConditionalGenerationConfig); every
+# published one of the first says float32.
 NAMES_STATE_DTYPE = ("qwen3_5", "qwen4_exp", "nemotron")
+STATE_IN_FLOAT32 = ("qwen3_5",)
 # Kimi delta attention keeps its state in float32 (MambaStateDtypeCalculator.kda_state_dtype).
 DELTA_IN_FLOAT32 = ("kimi_", "glm5_next", "bailing", "ling_")
 
@@ -81,6 +83,8 @@ def _matrix_bytes(
         named = BYTES.get(model.traits.state_dtype)
         if named:
             return named
+    if model.model_type.startswith(STATE_IN_FLOAT32):
+        return 4
     if model.model_type.startswith("nemotron") and rules.nemotron_state_bytes:
         return rules.nemotron_state_bytes
     if isinstance(layer, LinearAttention) and model.model_type.startswith(DELTA_IN_FLOAT32):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from kvplan.cli.table import NONE, Table
-from kvplan.core.formats import FORMATS
 from kvplan.core.units import format_bytes, format_gib, format_seconds
 from kvplan.planning.fit import FitAnswer
 
@@ -27,7 +26,8 @@ def tables(answer: FitAnswer) -> list[Table]:
         ),
         "lrl",
     )
-    return [ledger, _figures(answer), _levers(answer)]
+    said = Table("", ("its log will say",), tuple((line,) for line in plan.prints), "l")
+    return [ledger, _figures(answer), *([said] if plan.prints else []), _levers(answer)]
 
 
 def _figures(answer: FitAnswer) -> Table:
@@ -76,16 +76,14 @@ def explanation(answer: FitAnswer) -> list[str]:
     terms = " − ".join(f"{t.name} {format_gib(t.num_bytes)}" for t in plan.ledger.terms[:-1])
     own, pool = plan.sequence_bytes(context), plan.ledger.pool_bytes
     left = f"{format_gib(q.node.memory_bytes)} − {terms} = {format_gib(pool)}"
+    limit = plan.capacity(context).limited_by
     lines = [
         f"{q.node.device.title}: {left} for the cache.",
         f"A conversation of {context:,} tokens holds {own:,} B on a card;",
-        f"{pool:,} ÷ {own:,} = {answer.sequences:,} whole ones.",
+        f"{pool:,} B hold {answer.sequences:,} of them; {limit} is what stops more.",
+        *(f"The log will say: {line}" for line in plan.prints),
     ]
-    fmt = FORMATS[plan.launch["--kv-dtype"]]
-    lines += [
-        f"  {count} × {layer.kind.replace('_', ' ')}: {layer.formula(fmt)}"
-        for layer, count in plan.model.layers()
-    ]
+    lines += plan.explain(context)
     if answer.speed and q.bandwidth_bytes_per_s:
         lines.append(
             f"A step of {answer.speed.batch:,} reads weights and cache at "

@@ -117,6 +117,10 @@ class EnginePlan(ABC):
     def read_bytes(self, context: int, sequences: int) -> int:
         """Bytes of cache on one rank that a decode step of so many sequences reads at least."""
 
+    def explain(self, context: int) -> list[str]:
+        """How the engine counts a sequence of so many tokens, a sentence a line."""
+        return []
+
 
 class Engine(ABC):
     """One engine, all versions of it that are modelled."""
@@ -125,6 +129,7 @@ class Engine(ABC):
     how: ClassVar[str]  # a phrase for `kvplan engines`
     versions: ClassVar[tuple[str, str]]  # the oldest and the newest that are modelled
     flags: ClassVar[FlagTable]
+    length_flag: ClassVar[str] = ""  # the flag that bounds a sequence's tokens
 
     @abstractmethod
     def plan(self, model: Model, node: Node, asked: Asked) -> EnginePlan:

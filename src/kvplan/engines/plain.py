@@ -62,6 +62,13 @@ class PlainPlan(EnginePlan):
         """All that the sequences hold, once."""
         return self.demand(context).resident_bytes(sequences)
 
+    def explain(self, context: int) -> list[str]:
+        """Each kind of layer's formula."""
+        return [
+            f"  {count} × {layer.kind.replace('_', ' ')}: {layer.formula(self.curve.fmt)}"
+            for layer, count in self.model.layers()
+        ]
+
 
 class PlainEngine(Engine):
     """Total − weights − allowance; nothing rounded, nothing reserved."""

@@ -113,6 +113,7 @@ class FitAnswer(Answer):
             "speed": speed.to_dict() if speed else None,
             "cost": cost.to_dict() if cost else None,
             "levers": [lever.to_dict() for lever in self.levers],
+            "prints": list(plan.prints),
             "command": plan.command,
         }
 

@@ -18,6 +18,7 @@ from kvplan.readers.families.base import Options
 from kvplan.readers.open_model import ModelSource, open_model
 
 USUAL_CONTEXT = 32768
+USUAL_CONTEXT_SOURCE = "default: 32k, or the model's or the engine's maximum if less"
 MAX_GPUS = 4096
 MAX_CONCURRENCY = 1 << 24
 
@@ -74,7 +75,9 @@ def ask(
     _check_counts(gpus, concurrency, price)
     spoken = engine_of(engine)
     device, said = _device(gpu, gpu_memory)
-    tokens = _usual_context(found) if context is None else parse_tokens(context)
+    parsed = spoken.flags.parse(flags or {})
+    bound = parsed.get(spoken.length_flag)
+    tokens = _usual_context(found, bound) if context is None else parse_tokens(context)
     if tokens < 1:
         raise BadValue("--context 0 holds no conversation.", "Give a length such as 32k.")
     rate = device.bandwidth_bytes_per_s if bandwidth is None else parse_bandwidth(bandwidth)
@@ -87,7 +90,7 @@ def ask(
             context=tokens,
             concurrency=concurrency,
             version=engine_version,
-            flags=spoken.flags.parse(flags or {}),
+            flags=parsed,
             pool_bytes=None if kv_pool is None else parse_bytes(kv_pool),
             weights_bytes=None if weights_bytes is None else parse_bytes(weights_bytes),
             shared_prefix=parse_tokens(shared_prefix or 0),
@@ -98,7 +101,7 @@ def ask(
         sources={
             "--gpu-memory": _origin(gpu_memory, memory, device.memory_note or "device table"),
             "--bandwidth": _origin(bandwidth, rate, "device table"),
-            "--context": _origin(context, tokens, "default: 32k, or the model's maximum if less"),
+            "--context": _origin(context, tokens, USUAL_CONTEXT_SOURCE),
         },
         warnings=(
             *found.warnings,
@@ -138,8 +141,10 @@ def _device(gpu: str | None, gpu_memory: int | str | None) -> tuple[Device, tupl
     return device, said
 
 
-def _usual_context(model: Model) -> int:
-    return min(USUAL_CONTEXT, model.max_context_tokens or USUAL_CONTEXT)
+def _usual_context(model: Model, bound: object) -> int:
+    """32k, the model's maximum, or what the engine is started for: the least."""
+    most = min(USUAL_CONTEXT, model.max_context_tokens or USUAL_CONTEXT)
+    return min(most, bound) if isinstance(bound, int) and bound > 0 else most
 
 
 def _context_warning(model: Model, tokens: int) -> list[str]:

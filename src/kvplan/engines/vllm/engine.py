@@ -31,6 +31,7 @@ from kvplan.engines.vllm.settings import Settings, has_states, settings_of
 from kvplan.engines.vllm.specs import Request
 from kvplan.engines.vllm.whole import whole_pages
 
+NEWEST_VERSION = Version.parse(NEWEST)
 NEWER = "vLLM {} is newer than the newest that is modelled ({}): planned by that one's rules."
 STATES_APART = (
     "vLLM {} keeps recurrent states beside the pool, --max-num-seqs of them: they are not in it."
@@ -44,6 +45,7 @@ class VllmEngine(Engine):
     how: ClassVar[str] = "pages by layer kind in one pool of blocks"
     versions: ClassVar[tuple[str, str]] = (OLDEST, NEWEST)
     flags: ClassVar[FlagTable] = FLAGS
+    length_flag: ClassVar[str] = "--max-model-len"
 
     def plan(self, model: Model, node: Node, asked: Asked) -> VllmPlan:
         """The plan by the rules of the asked version.
@@ -244,7 +246,7 @@ class _Start:
 
     def _warnings(self) -> tuple[str, ...]:
         found = list(self.said)
-        if self.rules.version > Version.parse(NEWEST):
+        if self.rules.version > NEWEST_VERSION:
             found.append(NEWER.format(self.rules.name, NEWEST))
         if not self.rules.states_paged and has_states(self.model):
             found.append(STATES_APART.format(self.rules.name))

@@ -37,7 +37,8 @@ class Layout:
             "--data-parallel-size": self.replicas,
         }
         for flag, value in values.items():
-            found[flag] = Setting(value, "flag" if flag in flags else self.source)
+            source = self.source if value > 1 else "default"
+            found[flag] = Setting(value, "flag" if flag in flags else source)
         if self.dcp > 1:
             found["--decode-context-parallel-size"] = Setting(self.dcp, "flag")
 

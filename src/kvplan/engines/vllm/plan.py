@@ -62,7 +62,9 @@ class VllmPlan(EnginePlan):
         )
 
     def capacity(self, context: int) -> Capacity:
-        """By blocks, by ``--max-num-seqs``, by the longest length."""
+        """By blocks, by ``--max-num-seqs``, by the longest length; none where it does not start."""
+        if not self.starts:
+            return Capacity(0, "max_model_len" if self.usable_blocks else "pool")
         if context > self.max_len:
             return Capacity(0, "max_model_len")
         fitting = self._fitting(context)
@@ -105,6 +107,27 @@ class VllmPlan(EnginePlan):
             for layer, count in self.model.layers()
         )
         return each * sequences // (layout.pp * layout.dcp)
+
+    def explain(self, context: int) -> list[str]:
+        """The blocks of each group, and of a sequence over all of them."""
+        counts: dict[str, int] = {}
+        for group in self.groups:
+            said = self._group_line(group, context)
+            counts[said] = counts.get(said, 0) + 1
+        lines = [f"  {count} × {said}" for said, count in counts.items()]
+        lines.append(
+            f"  A block takes {self.bytes_per_block:,} B of the pool whichever group has it: "
+            f"{self.pool.num_bytes:,} ÷ {self.bytes_per_block:,} = {self.pool.num_blocks:,} blocks."
+        )
+        return lines
+
+    def _group_line(self, group: CacheGroup, context: int) -> str:
+        return (
+            f"a group of {group.layers} × {group.spec.kind.replace('_', ' ')}: blocks of "
+            f"{group.spec.block_size:,} tokens, {group.block_bytes():,} B on the first stage; "
+            f"{group.held(context, self.request):,} while a sequence decodes, "
+            f"{group.blocks(self.request):,} at the longest with its prompt in flight"
+        )
 
 
 def layer_read_bytes(layer: Layer, context: int, model: Model, settings: Settings) -> int:

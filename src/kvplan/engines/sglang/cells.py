@@ -106,6 +106,11 @@ def cells(model: Model, settings: Settings, rules: Rules) -> Cells:
             draft = row
     if state_layers and settings.npu and rules.npu_all_layers:
         full = full.plus(draft._replace(budget=0), state_layers)
+    if settings.draft_heads is not None:
+        heads, width = settings.draft_heads
+        draft = sizer.row(
+            FullAttention(kv_heads=heads, key_dim=width, value_dim=width, query_heads=heads)
+        )
     return Cells(
         full=full,
         window=window,

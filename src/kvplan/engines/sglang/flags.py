@@ -64,6 +64,10 @@ FLAGS = FlagTable(
         Flag(("--dtype",), word(), "The weights' type; known from the checkpoint."),
         Flag(("--device",), word("cuda", "npu", "rocm", "xpu", "hpu", "cpu"), "cuda or npu."),
         Flag(("--draft-layers",), whole(0, 4096), "Layers of the draft (its config says)."),
+        Flag(
+            ("--draft-kv-heads",), whole(1, 4096), "KV heads of the draft; the target's if absent."
+        ),
+        Flag(("--draft-head-dim",), whole(1, 1 << 16), "Width of the draft's heads."),
         Flag(("--free-before-load",), size, "avail mem of the log's 'Load weight begin' line."),
         Flag(("--free-after-load",), size, "avail mem of the log's 'Load weight end' line."),
     ),

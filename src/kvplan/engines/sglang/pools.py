@@ -90,8 +90,10 @@ def _slots_with_drafts(share: float, cells: Cells, settings: Settings) -> int:
 
 def draft_cell(cells: Cells, settings: Settings, rules: Rules) -> int:
     """What the draft's cache adds to the budget's cell."""
-    dflash = settings.speculative.startswith("DFLASH")
-    counted = rules.dflash_counted if dflash else rules.draft_counted
+    counted = rules.draft_counted
+    if settings.speculative.startswith("DFLASH"):
+        beside = cells.window_layers > 0
+        counted = rules.dflash_beside_windows if beside else rules.dflash_counted
     return cells.draft.budget if counted else 0
 
 

@@ -41,6 +41,7 @@ class Rules:
     extra_buffer: bool  # states of shared prefixes are double-buffered by default
     draft_counted: bool  # an EAGLE or standalone draft is in the budget
     dflash_counted: bool
+    dflash_beside_windows: bool  # also where windows have their own pool
     scales_printed: bool  # the printed size of a 4-bit cache has its scales
     half_of_tokens: bool  # two tokens a running request at least, where no cap is given
     given_requests: str  # what bounds --max-running-requests: nothing, estimate, half
@@ -71,6 +72,7 @@ def rules_of(version: Version) -> Rules:
         extra_buffer=since("0.5.15"),
         draft_counted=since("0.5.15"),
         dflash_counted=since("0.5.12"),
+        dflash_beside_windows=since("0.5.23"),
         scales_printed=since("0.5.18"),
         half_of_tokens=since("0.4.6"),
         given_requests="half" if since("0.5.15") else "estimate" if since("0.5.12") else "nothing",

@@ -64,6 +64,7 @@ class Settings:
     speculative: str
     draft_tokens: int
     draft_layers: int
+    draft_heads: tuple[int, int] | None  # KV heads and their width, where they are not the target's
     npu: bool
     trtllm_latent: bool
     index_pool: int
@@ -84,16 +85,16 @@ def resolve(model: Model, node: Node, asked: Asked, release: Release, rules: Rul
     choose = Chosen(asked.flags)
     by = f"default of SGLang {release.text}"
     tp, dp, pp, ep, replicas = _layout(model, node, choose)
-    dp_attention = bool(choose("--enable-dp-attention", None))
-    npu = choose("--device", None) == "npu"
+    dp_attention = bool(choose("--enable-dp-attention"))
+    npu = choose("--device") == "npu"
     kinds = {type(layer) for layer, _ in model.layers()}
-    speculative = str(choose("--speculative-algorithm", "") or "").upper()
-    max_requests = choose("--max-running-requests", None)
+    speculative = str(choose("--speculative-algorithm") or "").upper()
+    max_requests = choose("--max-running-requests")
     size = _size(model, node, choose, (tp, dp, pp), speculative, kinds)
     chunk = choose("--chunked-prefill-size", default_chunk(release.version, size), by)
     batch = choose("--cuda-graph-max-bs", default_batch(release.version, size, max_requests), by)
     share = default_fraction(release.version, size, chunk, batch)
-    radix = not choose("--disable-radix-cache", None)
+    radix = not choose("--disable-radix-cache")
     pooled = rules.pools_windows(model.model_type)
     ratio = 0.1 if CompressedAttention in kinds else 0.8
     return Settings(
@@ -113,20 +114,21 @@ def resolve(model: Model, node: Node, asked: Asked, release: Release, rules: Rul
         chunk=chunk,
         batch=batch,
         fraction=choose("--mem-fraction-static", share, by),
-        max_tokens=choose("--max-total-tokens", None),
+        max_tokens=choose("--max-total-tokens"),
         max_requests=max_requests,
         radix=radix,
         window_ratio=choose("--swa-full-tokens-ratio", ratio if pooled else None) or ratio,
-        pooled_windows=pooled and not choose("--disable-hybrid-swa-memory", None),
-        state_dtype=choose("--mamba-ssm-dtype", None) or model.traits.state_dtype or "float32",
-        slots=choose("--max-mamba-cache-size", None),
-        state_ratio=choose("--mamba-full-memory-ratio", None) or 0.9,
+        pooled_windows=pooled and not choose("--disable-hybrid-swa-memory"),
+        state_dtype=choose("--mamba-ssm-dtype") or model.traits.state_dtype or "float32",
+        slots=choose("--max-mamba-cache-size"),
+        state_ratio=choose("--mamba-full-memory-ratio") or 0.9,
         slots_a_request=_slots_a_request(choose, rules, radix=radix),
         speculative=speculative,
         draft_tokens=_draft_tokens(choose, speculative),
         draft_layers=_draft_layers(model, choose, speculative),
+        draft_heads=_draft_heads(choose),
         npu=npu,
-        trtllm_latent=choose("--attention-backend", None) == "trtllm_mla",
+        trtllm_latent=choose("--attention-backend") == "trtllm_mla",
         index_pool=model.traits.index_pool,
         launch=choose.launch,
     )
@@ -172,9 +174,9 @@ def _size(
         latent=any(issubclass(kind, LatentAttention) for kind in kinds),
         multimodal=model.traits.multimodal,
         tower_parameters=towers,
-        graphs=not choose("--disable-cuda-graph", None),
-        prefill_graphs=not choose("--disable-piecewise-cuda-graph", None),
-        deepep=choose("--moe-a2a-backend", None) == "deepep",
+        graphs=not choose("--disable-cuda-graph"),
+        prefill_graphs=not choose("--disable-piecewise-cuda-graph"),
+        deepep=choose("--moe-a2a-backend") == "deepep",
     )
 
 
@@ -212,8 +214,8 @@ def _slots_a_request(choose: Chosen, rules: Rules, *, radix: bool) -> int:
 
     kv_cache_configurator.py (0.5.23), _calculate_mamba_ratio.
     """
-    strategy = choose("--mamba-scheduler-strategy", None)
-    overlap = not choose("--disable-overlap-schedule", None)
+    strategy = choose("--mamba-scheduler-strategy")
+    overlap = not choose("--disable-overlap-schedule")
     if not radix:
         return 1
     if strategy in (None, "auto"):
@@ -224,17 +226,26 @@ def _slots_a_request(choose: Chosen, rules: Rules, *, radix: bool) -> int:
 
 
 def _draft_tokens(choose: Chosen, speculative: str) -> int:
-    given = choose("--speculative-num-draft-tokens", None)
+    given = choose("--speculative-num-draft-tokens")
     if given is None and speculative:
-        given = (choose("--speculative-num-steps", None) or USUAL_DRAFT_TOKENS - 1) + 1
+        given = (choose("--speculative-num-steps") or USUAL_DRAFT_TOKENS - 1) + 1
     return given or 0
 
 
 def _draft_layers(model: Model, choose: Chosen, speculative: str) -> int:
     """Layers of the draft: those in the checkpoint, or one (EAGLE), where none are named."""
-    given = choose("--draft-layers", None)
+    given = choose("--draft-layers")
     if given is not None:
         return int(given)
     if not speculative or speculative == "NGRAM":
         return 0
     return model.traits.draft_layers or 1
+
+
+def _draft_heads(choose: Chosen) -> tuple[int, int] | None:
+    heads, width = choose("--draft-kv-heads"), choose("--draft-head-dim")
+    if heads is None and width is None:
+        return None
+    if heads is None or width is None:
+        raise BadValue("A draft's heads need both --draft-kv-heads and --draft-head-dim.")
+    return int(heads), int(width)

@@ -11,7 +11,7 @@ from kvplan.core.model import Model
 
 MAX_TOKENS = 1024
 # Methods with a module that attends: a layer of the target's shape each, unless told otherwise.
-LAYERED = frozenset({"mtp", "eagle", "eagle3", "draft_model", "dflash", "dspark", "deepseek_mtp"})
+LAYERED = frozenset({"eagle", "eagle3", "draft_model", "dflash", "dspark"})
 # Their assistant reads the target's cache (vLLM 0.32.0, model_executor/models/gemma4_mtp.py).
 SHARES_TARGET = ("gemma4",)
 
@@ -27,6 +27,15 @@ class Draft:
     layers: int
     kv_heads: int = 0
     head_dim: int = 0
+
+    @property
+    def lookahead(self) -> int:
+        """Tokens behind a window that several MTP modules may read again.
+
+        VllmConfig.num_prefill_lookahead_tokens, less one (get_kv_cache_configs).
+        """
+        several = self.method == "mtp" and min(self.layers, self.tokens) > 1
+        return self.tokens - 1 if several else 0
 
     @property
     def has_own_shape(self) -> bool:
@@ -60,7 +69,8 @@ def draft_of(model: Model, flags: Mapping[str, Any]) -> Draft | None:
 
 
 def _usual_layers(model: Model, method: str) -> int:
-    """One for a module that attends, none for n-grams and where the target's cache is read."""
-    if method not in LAYERED and not method.endswith("_mtp"):
-        return 0
-    return 0 if model.model_type.startswith(SHARES_TARGET) and "mtp" in method else 1
+    """Every module of the checkpoint for MTP, one for another module that attends, else none."""
+    if method.endswith("mtp"):
+        modules = max(1, model.traits.draft_layers)
+        return 0 if model.model_type.startswith(SHARES_TARGET) else modules
+    return 1 if method in LAYERED else 0

@@ -27,9 +27,12 @@ from kvplan.engines.vllm.specs import (
     WindowSpec,
 )
 
+NEWER = "Use a newer release."
+KEEP_HYBRID = "Start it without --disable-hybrid-kv-cache-manager."
+
 
 class CannotGroup(Exception):
-    """The version refuses the mix of layers; the text says why."""
+    """The version refuses the mix of layers: why, and the lever."""
 
 
 def group(layers: Iterable[tuple[Spec, Stages]], rules: Rules, *, hybrid: bool = True) -> Groups:
@@ -102,7 +105,8 @@ def promoted(counted: Counted) -> Counted:
     found = count_equal((_as_full(spec, block), stages) for spec, stages in counted)
     if not is_uniform(found):
         raise CannotGroup(
-            "without the hybrid manager all layers have to be of one type, and these are not"
+            "without the hybrid manager all layers have to be of one type, and these are not. "
+            + KEEP_HYBRID
         )
     return found
 
@@ -138,7 +142,7 @@ def unified(counted: Counted, rules: Rules) -> Counted:
     if all(spec.page_bytes == largest for spec, _ in counted):
         return counted
     if not rules.unifies_pages:
-        raise CannotGroup("its layers' pages differ, which this version does not make equal")
+        raise CannotGroup(f"its layers' pages differ, and it does not make them equal. {NEWER}")
     return count_equal((_resized(spec, largest, rules), stages) for spec, stages in counted)
 
 
@@ -154,7 +158,7 @@ def _resized(spec: Spec, page: int, rules: Rules) -> Spec:
         return spec.padded_to(page)
     raise CannotGroup(
         f"a page of {spec.page_bytes:,} B ({spec.kind.replace('_', ' ')}) does not divide the "
-        f"largest of {page:,} B"
+        f"largest of {page:,} B. {NEWER}"
     )
 
 

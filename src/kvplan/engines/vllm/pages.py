@@ -116,6 +116,12 @@ class Pager:
                     return self.row(layer)
         return 1
 
+    @property
+    def lookahead(self) -> int:
+        """Tokens that a window keeps for drafts."""
+        draft = self.settings.draft
+        return draft.lookahead if draft and self.rules.draft_lookahead else 0
+
     def heads(self, kv_heads: int) -> int:
         """KV heads of a rank: with fewer than ranks each keeps one."""
         return max(1, kv_heads // self.tp)
@@ -158,7 +164,7 @@ class Pager:
         if isinstance(layer, ChunkedAttention):
             yield ChunkSpec(**sizes, shape=shape, size=layer.size)
         elif isinstance(layer, SlidingWindow):
-            yield WindowSpec(**sizes, shape=shape, size=layer.size)
+            yield WindowSpec(**sizes, shape=shape, size=layer.size, extra=self.lookahead)
         else:
             yield FullSpec(**sizes, shape=shape)
         if layer.index_dim:

@@ -42,7 +42,7 @@ def too_long_v0(max_len: int, tokens: int) -> str:
 
 def cannot_group(why: str, rules: Rules) -> str:
     """The version refuses the mix of layers."""
-    return f"vLLM {rules.name} does not start with this model: {why}. Use a newer release."
+    return f"vLLM {rules.name} does not start with this model: {why}"
 
 
 def weights_alone(weights: int, memory: int) -> str:

@@ -40,6 +40,7 @@ RULES: dict[str, ByVersion[Any]] = {
     "one_line": ByVersion((("0.6", False), ("0.28.0", True))),
     # SlidingWindowSpec and MambaSpec.max_memory_usage_bytes; mamba_mixer2.py
     "in_flight": ByVersion((("0.6", False), ("0.26.0", True))),
+    "draft_lookahead": ByVersion((("0.6", False), ("0.32.0", True))),  # not yet in 0.30.0
     "align_mode": ByVersion((("0.6", False), ("0.14", True))),
     "all_mode": ByVersion((("0.6", True), ("0.30.0", False))),
     "all_mode_drafts": ByVersion((("0.6", False), ("0.22.1", True))),
@@ -94,6 +95,7 @@ class Rules:
     smallest_worker_prints: bool
     one_line: bool
     in_flight: bool
+    draft_lookahead: bool
     align_mode: bool
     all_mode: bool
     all_mode_drafts: bool

@@ -183,6 +183,11 @@ def test_auto_takes_the_longest_that_fits() -> None:
     assert plan.launch["--max-model-len"] == 32752
 
 
+def test_a_length_beyond_the_model_is_warned_of() -> None:
+    """vLLM asks for an environment variable then."""
+    assert "VLLM_ALLOW_LONG_MAX_MODEL_LEN" in planned(QWEN, max_model_len=131072).warnings[0]
+
+
 def test_no_memory_for_blocks_is_said() -> None:
     """A pool of nothing."""
     plan = planned(QWEN, 0)

@@ -27,12 +27,16 @@ from kvplan.engines.vllm.pages import Pages, pages_of
 from kvplan.engines.vllm.plan import VllmPlan
 from kvplan.engines.vllm.pool import Printed, block_bytes, printed
 from kvplan.engines.vllm.rules import NEWEST, OLDEST, Rules, rules_of
-from kvplan.engines.vllm.settings import Settings, has_states, settings_of
+from kvplan.engines.vllm.settings import Settings, derived_length, has_states, settings_of
 from kvplan.engines.vllm.specs import Request
 from kvplan.engines.vllm.whole import whole_pages
 
 NEWEST_VERSION = Version.parse(NEWEST)
 NEWER = "vLLM {} is newer than the newest that is modelled ({}): planned by that one's rules."
+TOO_LONG = (
+    "vLLM refuses --max-model-len {:,}, more than the {:,} of the model, unless "
+    "VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 is set."
+)
 STATES_APART = (
     "vLLM {} keeps recurrent states beside the pool, --max-num-seqs of them: they are not in it."
 )
@@ -250,6 +254,9 @@ class _Start:
             found.append(NEWER.format(self.rules.name, NEWEST))
         if not self.rules.states_paged and has_states(self.model):
             found.append(STATES_APART.format(self.rules.name))
+        most = derived_length(self.model)
+        if self.settings.max_len > most:
+            found.append(TOO_LONG.format(self.settings.max_len, most))
         return tuple(found)
 
 

@@ -104,9 +104,9 @@ def settings_of(
     version = f"default of vLLM {rules.name}"
     layout.show(to.found, flags)
     utilization = to.take("--gpu-memory-utilization", rules.utilization, version)
-    asked_length = to.take("--max-model-len", _derived_length(model), "the model's maximum")
+    asked_length = to.take("--max-model-len", derived_length(model), "the model's maximum")
     auto = asked_length == AUTO_LENGTH
-    max_len = _derived_length(model) if auto else asked_length
+    max_len = derived_length(model) if auto else asked_length
     draft = draft_of(model, flags)
     batch, max_seqs = _batch(model, node, device, to, max_len, layout, rules)
     prefix = to.switch("--enable-prefix-caching", _caches_prefixes(model, rules), version)
@@ -161,7 +161,8 @@ def _others(flags: Mapping[str, Any], shown: Mapping[str, Setting]) -> dict[str,
     }
 
 
-def _derived_length(model: Model) -> int:
+def derived_length(model: Model) -> int:
+    """The longest context that vLLM takes from the config."""
     return model.traits.served_context or model.max_context_tokens or UNKNOWN_LENGTH
 
 

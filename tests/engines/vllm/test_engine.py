@@ -184,7 +184,7 @@ def test_auto_takes_the_longest_that_fits() -> None:
 
 
 def test_a_length_beyond_the_model_is_warned_of() -> None:
-    """vLLM asks for an environment variable then."""
+    """The engine asks for an environment variable then."""
     assert "VLLM_ALLOW_LONG_MAX_MODEL_LEN" in planned(QWEN, max_model_len=131072).warnings[0]
 
 

@@ -163,6 +163,7 @@ def _size(
     kinds: set[type],
 ) -> Size:
     tp, dp, pp = layout
+    graphs = not choose("--disable-cuda-graph")
     towers = model.weights.of_role(w.TOWER) if model.weights and model.traits.multimodal else 0
     return Size(
         memory_mib=max(1, node.memory_bytes // MIB),
@@ -174,8 +175,8 @@ def _size(
         latent=any(issubclass(kind, LatentAttention) for kind in kinds),
         multimodal=model.traits.multimodal,
         tower_parameters=towers,
-        graphs=not choose("--disable-cuda-graph"),
-        prefill_graphs=not choose("--disable-piecewise-cuda-graph"),
+        graphs=graphs,
+        prefill_graphs=graphs and not choose("--disable-piecewise-cuda-graph"),
         deepep=choose("--moe-a2a-backend") == "deepep",
     )
 

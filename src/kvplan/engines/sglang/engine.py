@@ -63,7 +63,7 @@ class SGLangEngine(Engine):
         stated = asked.pool_bytes is not None
         caches = allocated if asked.pool_bytes is None else asked.pool_bytes
         term = report.cache_term(caches, free, stated=stated)
-        reason = report.reason(free, settings, pools, running)
+        reason = report.reason(free, found, settings, pools, running)
         return SGLangPlan(
             engine=self.name,
             version=known.text,
@@ -94,7 +94,7 @@ class SGLangEngine(Engine):
 def _pools(rest: float, found: Cells, settings: Settings, rules: Rules) -> Pools:
     """What a budget buys."""
     slots, left = slots_and_rest(rest, found, settings, rules)
-    full, window = tokens_of(left, found, settings, draft_cell(found, settings, rules))
+    full, window = tokens_of(left, found, settings, draft_cell(found, settings))
     return Pools(full, window, slots)
 
 

@@ -88,13 +88,9 @@ def _slots_with_drafts(share: float, cells: Cells, settings: Settings) -> int:
     return int((share - cells.slot * drafts) // each)
 
 
-def draft_cell(cells: Cells, settings: Settings, rules: Rules) -> int:
+def draft_cell(cells: Cells, settings: Settings) -> int:
     """What the draft's cache adds to the budget's cell."""
-    counted = rules.draft_counted
-    if settings.speculative.startswith("DFLASH"):
-        beside = cells.window_layers > 0
-        counted = rules.dflash_beside_windows if beside else rules.dflash_counted
-    return cells.draft.budget if counted else 0
+    return cells.draft.budget if settings.draft_counted else 0
 
 
 def tokens_of(rest: float, cells: Cells, settings: Settings, draft: int) -> tuple[int, int]:

@@ -33,7 +33,8 @@ def ledger(
 def _terms(
     node: Node, memory: Memory, cells: Cells, settings: Settings, pools: Pools
 ) -> Iterator[Term]:
-    weights = memory.weights
+    weights, draft = memory.weights, draft_bytes(cells, settings, pools)
+    slack = int(memory.slack(settings)) - (0 if settings.draft_counted else draft)
     yield Term(
         name="weights",
         num_bytes=weights.num_bytes,
@@ -49,7 +50,7 @@ def _terms(
     )
     yield Term(
         name="activations_and_graphs",
-        num_bytes=int(memory.slack(settings)),
+        num_bytes=max(0, slack),
         source=f"1 − {settings.fraction:g} of what was free before loading",
         inside_budget=False,
     )
@@ -59,9 +60,19 @@ def _terms(
             num_bytes=(pools.slots + 1) * cells.slot,
             source=f"({pools.slots:,} + 1) slots × {cells.slot:,} B",
         )
-    draft = allocated(cells.draft, pools.max_total_tokens, settings).printed
     if draft:
-        yield Term(name="draft_cache", num_bytes=draft, source="as many tokens as the target")
+        said = "as many tokens as the target"
+        yield Term(
+            name="draft_cache",
+            num_bytes=draft,
+            source=said if settings.draft_counted else f"{said}; this release does not budget it",
+            inside_budget=settings.draft_counted,
+        )
+
+
+def draft_bytes(cells: Cells, settings: Settings, pools: Pools) -> int:
+    """The draft's cache on one rank."""
+    return allocated(cells.draft, pools.max_total_tokens, settings).printed
 
 
 def cache_term(caches: int, memory: Memory, *, stated: bool) -> Term:
@@ -116,10 +127,12 @@ def _groups(cells: Cells, settings: Settings) -> Iterator[Group]:
         )
 
 
-def reason(memory: Memory, settings: Settings, pools: Pools, running: Running) -> str | None:
+def reason(
+    memory: Memory, cells: Cells, settings: Settings, pools: Pools, running: Running
+) -> str | None:
     """Why it does not start, with the arithmetic; None where it does."""
     if pools.max_total_tokens > 0 and running.requests > 0:
-        return None
+        return _draft_reason(memory, cells, settings, pools)
     before, weights = format_bytes(memory.before), format_bytes(memory.weights.num_bytes)
     if pools.max_total_tokens > 0:
         return (
@@ -140,6 +153,18 @@ def reason(memory: Memory, settings: Settings, pools: Pools, running: Running) -
         f"{weights} of weights. --mem-fraction-static {settings.fraction:g} keeps "
         f"{format_bytes(int(memory.slack(settings)))} of them for activations and graphs, so "
         f"nothing is left for the cache. Raise it above {least:.3f}."
+    )
+
+
+def _draft_reason(memory: Memory, cells: Cells, settings: Settings, pools: Pools) -> str | None:
+    """A draft that the budget leaves out has to fit into what the fraction leaves."""
+    draft, slack = draft_bytes(cells, settings, pools), int(memory.slack(settings))
+    if settings.draft_counted or draft <= slack:
+        return None
+    return (
+        f"The draft's cache takes {format_bytes(draft)}, which this release does not budget, and "
+        f"--mem-fraction-static {settings.fraction:g} leaves {format_bytes(slack)} beside the "
+        "pools. Lower it, or cap --max-total-tokens."
     )
 
 

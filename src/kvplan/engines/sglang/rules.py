@@ -51,6 +51,12 @@ class Rules:
         """Whether a model's windows have their own pool."""
         return model_type in self.window_types
 
+    def counts_draft(self, speculative: str, *, beside_windows: bool) -> bool:
+        """Whether a draft's cache is in the budget, or has to fit beside it."""
+        if speculative.startswith("DFLASH"):
+            return self.dflash_beside_windows if beside_windows else self.dflash_counted
+        return self.draft_counted
+
 
 @lru_cache(maxsize=64)
 def rules_of(version: Version) -> Rules:

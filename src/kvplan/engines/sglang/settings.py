@@ -64,6 +64,7 @@ class Settings:
     speculative: str
     draft_tokens: int
     draft_layers: int
+    draft_counted: bool
     draft_heads: tuple[int, int] | None  # KV heads and their width, where they are not the target's
     npu: bool
     trtllm_latent: bool
@@ -96,6 +97,7 @@ def resolve(model: Model, node: Node, asked: Asked, release: Release, rules: Rul
     share = default_fraction(release.version, size, chunk, batch)
     radix = not choose("--disable-radix-cache")
     pooled = rules.pools_windows(model.model_type)
+    windowed = any(layer.window for layer, _ in model.layers())
     ratio = 0.1 if CompressedAttention in kinds else 0.8
     return Settings(
         tp=tp,
@@ -126,6 +128,7 @@ def resolve(model: Model, node: Node, asked: Asked, release: Release, rules: Rul
         speculative=speculative,
         draft_tokens=_draft_tokens(choose, speculative),
         draft_layers=_draft_layers(model, choose, speculative),
+        draft_counted=rules.counts_draft(speculative, beside_windows=pooled and windowed),
         draft_heads=_draft_heads(choose),
         npu=npu,
         trtllm_latent=choose("--attention-backend") == "trtllm_mla",

@@ -93,7 +93,7 @@ def pool(num_bytes: int, pools: Pools, settings: Settings) -> Pool:
 def reason(memory: Memory, settings: Settings, pools: Pools, states: int) -> str | None:
     """Why it does not start, with the arithmetic; None where it does."""
     weights = format_bytes(memory.weights.num_bytes)
-    if all(each.blocks for each in pools) and memory.free > 0:
+    if all(each.blocks for each in pools) and states <= memory.free > 0:
         return None
     if memory.free <= 0:
         return (

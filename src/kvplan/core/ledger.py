@@ -12,7 +12,8 @@ class Term:
     """One named use of memory on one rank.
 
     ``error_bytes`` is 0 where the figure is exact; ``inside_budget`` says whether the engine's
-    fraction pays for it; ``source`` is a key, a flag, a measurement or an estimate.
+    fraction pays for it; ``source`` is a key, a flag, a measurement or an estimate. A term that is
+    ``on_host`` is in the machine's memory and takes nothing of the card.
     """
 
     name: str
@@ -20,6 +21,7 @@ class Term:
     source: str
     error_bytes: int = 0
     inside_budget: bool = True
+    on_host: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """The contract's ledger row."""
@@ -38,8 +40,8 @@ class Ledger:
 
     @property
     def total(self) -> int:
-        """All terms together."""
-        return sum(term.num_bytes for term in self.terms)
+        """All terms on the card."""
+        return sum(term.num_bytes for term in self.terms if not term.on_host)
 
     @property
     def pool_bytes(self) -> int:

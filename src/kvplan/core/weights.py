@@ -120,14 +120,27 @@ class Unquantised:
         return f"{parameters:,} parameters × {self.bytes_each} bytes ({self.dtype})"
 
 
+class ByBlock(NamedTuple):
+    """Bytes by where they belong: the input, each block, its experts among them, the output."""
+
+    embedding: int
+    blocks: tuple[int, ...]
+    experts: tuple[int, ...]
+    output: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """All tensors of a model, and how they are stored. Bytes are counted when they are asked."""
+    """All tensors of a model, and how they are stored. Bytes are counted when they are asked.
+
+    ``by_block`` is there where the source places each tensor (a GGUF file).
+    """
 
     tensors: tuple[Weight, ...]
     parameters: int
     active_parameters: int
     storage: Storage
+    by_block: ByBlock | None = None
 
     @property
     def num_bytes(self) -> int:

@@ -131,6 +131,11 @@ class Engine(ABC):
     flags: ClassVar[FlagTable]
     length_flag: ClassVar[str] = ""  # the flag that bounds a sequence's tokens
 
+    def asked_length(self, flags: Mapping[str, Any]) -> int | None:
+        """The tokens that the flags bound a sequence to, where they do."""
+        bound = flags.get(self.length_flag)
+        return bound if isinstance(bound, int) and bound > 0 else None
+
     @abstractmethod
     def plan(self, model: Model, node: Node, asked: Asked) -> EnginePlan:
         """The plan; one that does not start is a plan too.

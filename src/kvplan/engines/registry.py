@@ -10,6 +10,8 @@ from kvplan.engines.base import Engine
 
 ENGINES: dict[str, str] = {
     "none": "plain:PlainEngine",
+    "llama.cpp": "llamacpp.engine:LlamaCpp",
+    "ik_llama.cpp": "llamacpp.engine:IkLlamaCpp",
     "vllm": "vllm.engine:VllmEngine",
     "sglang": "sglang.engine:SGLangEngine",
     "tensorrt-llm": "tensorrt_llm.engine:TensorRTEngine",

@@ -76,7 +76,7 @@ def ask(
     spoken = engine_of(engine)
     device, said = _device(gpu, gpu_memory)
     parsed = spoken.flags.parse(flags or {})
-    bound = parsed.get(spoken.length_flag)
+    bound = spoken.asked_length(parsed)
     tokens = _usual_context(found, bound) if context is None else parse_tokens(context)
     if tokens < 1:
         raise BadValue("--context 0 holds no conversation.", "Give a length such as 32k.")
@@ -141,10 +141,10 @@ def _device(gpu: str | None, gpu_memory: int | str | None) -> tuple[Device, tupl
     return device, said
 
 
-def _usual_context(model: Model, bound: object) -> int:
+def _usual_context(model: Model, bound: int | None) -> int:
     """32k, the model's maximum, or what the engine is started for: the least."""
     most = min(USUAL_CONTEXT, model.max_context_tokens or USUAL_CONTEXT)
-    return min(most, bound) if isinstance(bound, int) and bound > 0 else most
+    return most if bound is None else min(most, bound)
 
 
 def _context_warning(model: Model, tokens: int) -> list[str]:

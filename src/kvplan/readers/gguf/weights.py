@@ -9,12 +9,13 @@ Names: gguf-py/gguf/constants.py (llama.cpp, May 2026), TENSOR_NAMES.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from kvplan.core import weights as w
-from kvplan.core.weights import Measured, Weight, Weights, count_parameters
+from kvplan.core.weights import ByBlock, Measured, Weight, Weights, count_parameters
+from kvplan.readers.config import MAX_LAYERS
 from kvplan.readers.gguf.header import Tensor
 
 ROLES: dict[str, str] = {
@@ -53,6 +54,9 @@ TOP_LEVEL = {"v": w.TOWER, "a": w.TOWER, "mm": w.PROJECTOR, "resampler": w.PROJE
              "enc": w.ENCODER}  # fmt: skip
 EXPERT_ROLES = {w.MLP_IN: w.EXPERT_IN, w.MLP_OUT: w.EXPERT_OUT}
 
+# What llama.cpp keeps beside the blocks' input, in host memory (src/llama-model.cpp, dev_input).
+INPUTS = ("token_embd.", "per_layer_token_embd.", "token_types.", "position_embd.")
+
 # Tables that transformers derives: stored, and no parameters.
 TABLES = {"rope_freqs", "rope_factors_long", "rope_factors_short", "attn_rot_embd"}
 
@@ -76,6 +80,7 @@ def weigh(tensors: Iterable[Tensor], experts: int = 0, drawn: int = 0) -> Weight
     """
     counts: Counter[tuple[str, int, int, bool]] = Counter()
     types: Counter[str] = Counter()
+    tensors = tuple(tensors)
     for tensor in tensors:
         types[tensor.type.name] += tensor.num_bytes
         name = _parse(tensor.name)
@@ -95,7 +100,41 @@ def weigh(tensors: Iterable[Tensor], experts: int = 0, drawn: int = 0) -> Weight
         parameters=parameters,
         active_parameters=active,
         storage=Measured(total, f"tensor infos: {total:,} bytes ({said})"),
+        by_block=by_block(tensors),
     )
+
+
+def by_block(tensors: Iterable[Tensor]) -> ByBlock:
+    """Bytes of the embedding, of each block and its experts, and of the output."""
+    blocks: defaultdict[int, int] = defaultdict(int)
+    experts: defaultdict[int, int] = defaultdict(int)
+    embedding = output = 0
+    for tensor in tensors:
+        place = _block(tensor.name)
+        if place is not None:
+            blocks[place] += tensor.num_bytes
+            if _role(_parse(tensor.name)) in (w.EXPERT_IN, w.EXPERT_OUT):
+                experts[place] += tensor.num_bytes
+        elif tensor.name.startswith(INPUTS):
+            embedding += tensor.num_bytes
+        else:
+            output += tensor.num_bytes
+    count = max(blocks, default=-1) + 1
+    return ByBlock(
+        embedding,
+        tuple(blocks[place] for place in range(count)),
+        tuple(experts[place] for place in range(count)),
+        output,
+    )
+
+
+def _block(name: str) -> int | None:
+    """The block that a tensor belongs to; None outside them and beyond any model's depth."""
+    parts = name.split(".", 2)
+    if parts[0] != "blk" or len(parts) < 3 or not parts[1].isdecimal() or len(parts[1]) > 8:
+        return None
+    place = int(parts[1])
+    return place if place < MAX_LAYERS else None
 
 
 def _parse(name: str) -> _Name:

@@ -1,0 +1,99 @@
+"""The plan of a llama.cpp server: slots, their cells, and what a sequence holds of a card."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from kvplan.core.pool import Pool
+from kvplan.core.units import format_bytes
+from kvplan.engines.base import Capacity, EnginePlan
+from kvplan.engines.llamacpp.caches import caches_of
+from kvplan.engines.llamacpp.layout import Layout
+from kvplan.engines.llamacpp.settings import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellPool(Pool):
+    """The caches as llama.cpp announces them: cells of one stream, and all layers' K and V.
+
+    ``num_bytes`` is what the fullest card holds of them; ``k_bytes`` and ``v_bytes`` are the
+    attention caches of the whole model, ``recurrent_state_bytes`` its states.
+    """
+
+    kv_cells: int
+    kv_streams: int
+    slots: int
+    slot_context: int
+    k_bytes: int
+    v_bytes: int
+    window_cells: int | None = None
+    recurrent_r_bytes: int = 0
+    recurrent_s_bytes: int = 0
+    recurrent_state_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlamaPlan(EnginePlan):
+    """What a server on one or more cards holds."""
+
+    layout: Layout
+
+    @property
+    def settings(self) -> Settings:
+        """The settings that it starts with."""
+        return self.layout.request.settings
+
+    def capacity(self, context: int) -> Capacity:
+        """Slots whose sequences can be so long at once."""
+        settings = self.settings
+        if not self.starts:
+            return Capacity(0, "memory")
+        if context > settings.slot_context:
+            return Capacity(0, "--ctx-size")
+        if not settings.unified:
+            return Capacity(settings.slots, "--parallel")
+        held = settings.cells // max(context, 1)
+        return Capacity(
+            min(held, settings.slots), "pool" if held < settings.slots else "--parallel"
+        )
+
+    def longest(self, sequences: int) -> int:
+        """A slot's cells; of a shared cache an even part."""
+        settings = self.settings
+        if sequences > settings.slots:
+            return 0
+        cells = settings.slot_context // (sequences if settings.unified else 1)
+        return min(cells, self.model.max_context_tokens or cells)
+
+    def sequence_bytes(self, context: int) -> int:
+        """The cells that a sequence of so many tokens needs on the fullest card, and its state."""
+        part = self.layout.fullest.part
+        alone = replace(
+            self.settings,
+            slots=1,
+            unified=False,
+            context=max(1, context),
+            batch=min(self.settings.batch, max(1, context)),
+            ubatch=min(self.settings.ubatch, max(1, context)),
+        )
+        caches = caches_of(self.layout.request.geometry, alone)
+        return caches.between(part.first, part.end)
+
+    def read_bytes(self, context: int, sequences: int) -> int:
+        """Each sequence's cells, once."""
+        return sequences * self.sequence_bytes(context)
+
+    def explain(self, context: int) -> list[str]:
+        """Cells, streams and bytes of every cache."""
+        settings = self.settings
+        shared = "share them" if settings.unified else "have them to themselves"
+        cells = f"{settings.cells:,} cells × {settings.streams} streams"
+        return [
+            f"{cells}; {settings.slots} slots {shared}",
+            *(
+                f"{cache.name}: {cache.layers} layers, {cache.cells:,} cells × {cache.streams}: "
+                f"{cache.k_bytes:,} B of K and {cache.v_bytes:,} B of V "
+                f"= {format_bytes(cache.num_bytes)}"
+                for cache in self.layout.caches.announced()
+            ),
+        ]

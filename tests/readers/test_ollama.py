@@ -32,7 +32,7 @@ def blob(store: Path, data: bytes, kind: str = "model", **changes: Any) -> dict[
     return layer | changes
 
 
-def stored(store: Path, layers: Any, path: str = "registry.ollama.ai/library/tiny/1b") -> Path:
+def stored(store: Path, layers: Any, path: str = "library.example/library/tiny/1b") -> Path:
     manifest = store / "manifests" / path
     manifest.parent.mkdir(parents=True, exist_ok=True)
     manifest.write_text(json.dumps({"schemaVersion": 2, "layers": layers}))
@@ -42,9 +42,9 @@ def stored(store: Path, layers: Any, path: str = "registry.ollama.ai/library/tin
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("llama3.1", Name("registry.ollama.ai", "library", "llama3.1", "latest")),
-        ("llama3.1:8b", Name("registry.ollama.ai", "library", "llama3.1", "8b")),
-        ("me/mine:x", Name("registry.ollama.ai", "me", "mine", "x")),
+        ("llama3.1", Name("", "library", "llama3.1", "latest")),
+        ("llama3.1:8b", Name("", "library", "llama3.1", "8b")),
+        ("me/mine:x", Name("", "me", "mine", "x")),
         ("hf.co/org/n-GGUF:Q4_K_M", Name("hf.co", "org", "n-GGUF", "Q4_K_M")),
         ("localhost:5000/a/b", Name("localhost:5000", "a", "b", "latest")),
         ("localhost:5000/a/b:c", Name("localhost:5000", "a", "b", "c")),
@@ -155,6 +155,6 @@ def test_blobs_that_are_not_what_the_manifest_says(tmp_path: Path) -> None:
         read_ollama("tiny:1b", stores=[stored(tmp_path, [blob(tmp_path, MODEL, size=5)])])
     with pytest.raises(BadFile, match="is not a GGUF file"):
         read_ollama("tiny:1b", stores=[stored(tmp_path, [blob(tmp_path, b"PK..")])])
-    (tmp_path / "manifests/registry.ollama.ai/library/tiny/1b").write_text("{")
+    (tmp_path / "manifests/library.example/library/tiny/1b").write_text("{")
     with pytest.raises(BadFile, match="is not JSON"):
         read_ollama("tiny:1b", stores=[tmp_path])

@@ -75,7 +75,7 @@ def test_any_index_and_config(index: Any, config: Any) -> None:
 def test_any_manifest_and_name(manifest: Any, asked: str) -> None:
     """Whatever Ollama's store holds, and whatever is asked of it."""
     with tempfile.TemporaryDirectory() as name:
-        path = Path(name) / "manifests/registry.ollama.ai/library/tiny/latest"
+        path = Path(name) / "manifests/library.example/library/tiny/latest"
         path.parent.mkdir(parents=True)
         path.write_text(json.dumps(manifest))
         ask(lambda: read_ollama("tiny", stores=[Path(name)]))

@@ -97,7 +97,7 @@ class Config:
         self.read.add(native)
         found = self._values.get(native)
         if found.__class__ is int and least <= found <= MAX_INTEGER:
-            return found  # type: ignore[no-any-return]
+            return found
         if found is None:
             if isinstance(default, _Unset):
                 raise BadFile(

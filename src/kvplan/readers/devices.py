@@ -7,6 +7,7 @@ import json
 from dataclasses import fields
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 from kvplan.core.device import Device
 from kvplan.core.errors import UnknownName
@@ -18,16 +19,17 @@ _FIELDS = {field.name for field in fields(Device)}
 def devices() -> tuple[Device, ...]:
     """Every device of the shipped table."""
     text = files("kvplan").joinpath("data/devices.json").read_text(encoding="utf-8")
-    return tuple(
-        Device(
-            **{
-                key: tuple(value) if isinstance(value, list) else value
-                for key, value in row.items()
-                if key in _FIELDS
-            }
-        )
-        for row in json.loads(text)
-    )
+    return tuple(map(_device, json.loads(text)))
+
+
+def _device(row: dict[str, Any]) -> Device:
+    """A row of the table; what the type has no field for stays in the table."""
+    known: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in row.items()
+        if key in _FIELDS
+    }
+    return Device(**known)
 
 
 def fold(name: str) -> str:

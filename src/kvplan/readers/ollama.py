@@ -1,6 +1,6 @@
 """A model of Ollama's local store: name → manifest → the GGUF that it points to.
 
-    llama3.1:8b                  registry.ollama.ai/library/llama3.1/8b
+    llama3.1:8b                  <any host>/library/llama3.1/8b
     hf.co/org/name:Q4_K_M        hf.co/org/name/Q4_K_M
     STORE/manifests/HOST/NAMESPACE/MODEL/TAG      JSON: layers with a media type and a digest
     STORE/blobs/sha256-…                          the layers
@@ -28,7 +28,7 @@ from kvplan.readers.families.base import NO_OPTIONS, Options
 from kvplan.readers.gguf import read_gguf, read_gguf_weights
 from kvplan.readers.json_text import parse_object, read_bounded
 
-HOST, NAMESPACE, TAG = "registry.ollama.ai", "library", "latest"
+ANY_HOST, NAMESPACE, TAG = "", "library", "latest"
 MEDIA = "application/vnd.ollama.image."
 MAX_MANIFEST_BYTES = 1 << 20
 MAX_LAYERS = 256
@@ -38,7 +38,10 @@ LETTERS = set(string.ascii_letters + string.digits + "_-.")
 
 
 class Name(NamedTuple):
-    """The four parts of a model's name; those left away have Ollama's defaults."""
+    """The four parts of a model's name; those left away have Ollama's defaults.
+
+    Without a host any folder of the store will do: it has one, that of Ollama's own library.
+    """
 
     host: str
     namespace: str
@@ -47,7 +50,7 @@ class Name(NamedTuple):
 
     def __str__(self) -> str:
         named = [self.host, self.namespace, f"{self.model}:{self.tag}"]
-        if self.host == HOST:
+        if self.host == ANY_HOST:
             named = named[1:] if self.namespace != NAMESPACE else named[2:]
         return "/".join(named)
 
@@ -106,10 +109,12 @@ def parse_name(text: str) -> Name:
     parts = path.split("/")
     if len(parts) > 3:
         raise _no_name(text)
-    host, namespace, model = [HOST, NAMESPACE][: 3 - len(parts)] + parts
+    host, namespace, model = [ANY_HOST, NAMESPACE][: 3 - len(parts)] + parts
     found = Name(host, namespace, model, tag)
     for place, part in enumerate(found):
         letters = LETTERS | {":"} if place == 0 else LETTERS
+        if place == 0 and part == ANY_HOST:
+            continue
         if not 0 < len(part) <= MAX_PART or part.startswith((".", "-")) or set(part) - letters:
             raise _no_name(text)
     return found
@@ -141,16 +146,32 @@ def _find(wanted: Name, stores: list[Path]) -> tuple[Path, Path]:
             f"There is no store of Ollama's models: looked in {looked}.", "Set OLLAMA_MODELS."
         )
     for store in there:
-        manifest = store / "manifests" / Path(*wanted)
-        if manifest.is_file():
-            return store, manifest
-    names = {str(name).casefold(): (store, name) for store in there for name in _listed(store)}
-    same = names.get(str(wanted).casefold())
+        for host in [wanted.host] if wanted.host else _hosts(store):
+            manifest = store / "manifests" / host / Path(*wanted[1:])
+            if manifest.is_file():
+                return store, manifest
+    names: dict[str, tuple[Path, Name]] = {}
+    for store in there:
+        for name in _listed(store):
+            for spoken in (name, name._replace(host=ANY_HOST)):
+                names.setdefault(_key(spoken), (store, name))
+    same = names.get(_key(wanted))
     if same is not None:
         return same[0], same[0] / "manifests" / Path(*same[1])
-    near = get_close_matches(str(wanted).casefold(), list(names), 3, 0.5)
-    hint = "" if near else f"The store has {len(names):,} models."
-    raise UnknownName("Ollama model", str(wanted), [str(names[key][1]) for key in near], hint)
+    known = {str(name._replace(host=ANY_HOST)): name for _, name in names.values()}
+    near = get_close_matches(str(wanted), list(known), 3, 0.5)
+    hint = "" if near else f"The store has {len(known):,} models."
+    raise UnknownName("Ollama model", str(wanted), near, hint)
+
+
+def _key(name: Name) -> str:
+    """A name in any case."""
+    return "/".join(name).casefold()
+
+
+def _hosts(store: Path) -> list[str]:
+    """The hosts that a store has models of."""
+    return sorted(path.name for path in islice((store / "manifests").iterdir(), MAX_LISTED))
 
 
 def _listed(store: Path) -> Iterator[Name]:

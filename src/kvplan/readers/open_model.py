@@ -127,6 +127,8 @@ class _Reading:
             return self.folder(path)
         if not path.exists():
             raise SourceUnreachable(f"There is no file {path}.")
+        if not path.is_file():
+            raise BadFile(f"{path} is not a regular file.")
         with path.open("rb") as file:
             head = file.read(9)
         if head[:4] == b"GGUF":

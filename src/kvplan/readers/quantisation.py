@@ -101,7 +101,10 @@ def _fp8(q: Mapping[str, Any], c: Config, depth: int) -> Shares:
     blocks = q.get("weight_block_size")
     scheme = _blocks(blocks) if isinstance(blocks, list) and len(blocks) == 2 else FP8_TENSOR
     shares = _everywhere(scheme, _kept(q, depth))
-    if "fp4" in (c.raw.get("expert_dtype"), q.get("expert_dtype")) or q.get("moe_quant_algo") == "NVFP4":
+    if (
+        "fp4" in (c.raw.get("expert_dtype"), q.get("expert_dtype"))
+        or q.get("moe_quant_algo") == "NVFP4"
+    ):
         experts = NVFP4 if q.get("moe_quant_algo") == "NVFP4" else MXFP4
         shares |= dict.fromkeys(EXPERTS, ((experts, 1.0),))
     return shares

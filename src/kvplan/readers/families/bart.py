@@ -151,7 +151,7 @@ class Mvp(Bart):
 class Pegasus(Bart):
     """Fixed positions without spare rows, a norm after the last block alone."""
 
-    position_offset = 0
+    position_offset: int | None = 0
     embedding_norm = False
     final_norm = True
 

@@ -32,7 +32,7 @@ class Bert(Decoder):
 
     norm = "layer"
     gated = False
-    attention_bias = True
+    attention_bias: str | bool = True
     mlp_bias = True
     final_norm = False
     tied_default = True

@@ -1,0 +1,230 @@
+"""Configs that are hostile or wrong: each ends in one clear sentence, quickly and within bounds."""
+
+from __future__ import annotations
+
+import json
+import time
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kvplan.cli import run
+from kvplan.core.errors import KvplanError
+from kvplan.readers.hf_config import read_config
+from kvplan.readers.json_text import MAX_BYTES, parse_object
+from kvplan.readers.open_model import open_model
+
+LLAMA = {
+    "model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32,
+    "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 128256,
+}  # fmt: skip
+
+
+def nested(depth: int, value: str) -> str:
+    return '{"a":' * depth + value + "}" * depth
+
+
+# Texts that are no config, and words of the sentence that each gets.
+TEXTS: dict[str, tuple[str | bytes, str]] = {
+    "empty": ("", "not JSON"),
+    "truncated": (json.dumps(LLAMA)[:60], "not JSON"),
+    "not utf-8": (b'{"model_type": "\xff"}', "not UTF-8"),
+    "binary": (bytes(range(256)) * 10, "not UTF-8"),
+    "a list": ("[1, 2]", "a list where an object"),
+    "a number": ("5", "a number where an object"),
+    "null": ("null", "null where an object"),
+    "nan": ('{"model_type": "llama", "hidden_size": NaN}', "NaN"),
+    "infinity": ('{"model_type": "llama", "hidden_size": -Infinity}', "-Infinity"),
+    "a key twice": ('{"model_type": "llama", "model_type": "mamba"}', "twice"),
+    "nested deeply": (nested(100_000, "1"), "nested too deeply"),
+    "digits": ('{"model_type": "llama", "hidden_size": ' + "9" * 100_000 + "}", "digits"),
+    "huge": ('{"model_type": "llama", "x": "' + "y" * MAX_BYTES + '"}', "larger than 6 MiB"),
+    "empty lists by the million": ('{"x": [' + "[]," * 1_900_000 + "[]]}", "model_type"),
+}
+
+# Changes to a good config, and words of the sentence.
+VALUES: dict[str, tuple[dict[str, Any], str]] = {
+    "a text": ({"num_hidden_layers": "many"}, "num_hidden_layers is 'many'"),
+    "a list": ({"hidden_size": [1]}, "hidden_size is [1]"),
+    "an object": ({"num_attention_heads": {}}, "num_attention_heads is {}"),
+    "true": ({"num_attention_heads": True}, "num_attention_heads is True"),
+    "a fraction": ({"hidden_size": 4096.5}, "hidden_size is 4096.5"),
+    "negative": ({"num_key_value_heads": -8}, "num_key_value_heads is -8"),
+    "zero": ({"num_attention_heads": 0}, "num_attention_heads is 0"),
+    "a billion layers": ({"num_hidden_layers": 10**9}, "up to 4,096"),
+    "beyond any size": ({"hidden_size": 10**30}, "hidden_size is 1000"),
+    "layer_types too short": (
+        {"model_type": "gemma3_text", "layer_types": ["full_attention"]},
+        "names 1 layers and num_hidden_layers is 32",
+    ),
+    "layer_types of nothing known": (
+        {"model_type": "gemma3_text", "layer_types": ["magic"] * 32},
+        "magic",
+    ),
+    "a window of a text": (
+        {"model_type": "gemma3_text", "sliding_window": "wide"},
+        "sliding_window is 'wide'",
+    ),
+    "no model_type": ({"model_type": None}, "names no model_type"),
+    "a type of a number": ({"model_type": 5}, "names no model_type"),
+    "a type of a thousand letters": ({"model_type": "x" * 1000}, "names no model_type"),
+    "a section that is a list": (
+        {"model_type": "gemma3", "text_config": [1]},
+        "text_config is [1]",
+    ),
+}
+
+
+def within(limit_s: float, limit_bytes: int, action: Callable[[], object]) -> None:
+    tracemalloc.start()
+    start = time.perf_counter()
+    try:
+        action()
+    finally:
+        took, (_, peak) = time.perf_counter() - start, tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert peak < limit_bytes, f"{peak:,} bytes"
+    assert took < limit_s * 20, f"{took:.2f} s under tracing"
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_texts_that_are_no_config(name: str, tmp_path: Path) -> None:
+    """One sentence, within 200 MB."""
+    text, words = TEXTS[name]
+    path = tmp_path / "config.json"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+
+    def ask() -> None:
+        with pytest.raises(KvplanError) as caught:
+            open_model(str(path))
+        assert words in str(caught.value)
+        assert len(str(caught.value)) < 400
+
+    within(1.0, 200_000_000, ask)
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_values_that_no_model_has(name: str) -> None:
+    """The sentence names the key and what it holds."""
+    changed, words = VALUES[name]
+    with pytest.raises(KvplanError) as caught:
+        read_config({**LLAMA, **changed})
+
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_the_command_exits_two(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A hostile file is a wrong question, never a traceback."""
+    text, _ = TEXTS[name]
+    path = tmp_path / "config.json"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+
+    assert 2 == run(["size", str(path)])
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_pipe_is_no_config(tmp_path: Path) -> None:
+    """What is no regular file is not read: it might never end."""
+    import os
+
+    path = tmp_path / "config.json"
+    os.mkfifo(path)
+
+    with pytest.raises(KvplanError):
+        open_model(str(path))
+
+
+SCALARS = st.one_of(
+    st.none(), st.booleans(), st.integers(-(10**20), 10**20), st.floats(), st.text(max_size=8)
+)
+VALUES_OF_ANY_KIND = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4)
+    ),
+    max_leaves=8,
+)
+TYPES = [
+    "llama", "gemma3_text", "gemma3", "deepseek_v3", "deepseek_v4", "qwen3_next", "jamba", "mamba2",
+    "nemotron_h", "whisper", "llama4", "qwen2_vl", "gpt_oss", "falcon", "t5", "unheard_of",
+]  # fmt: skip
+KEYS = [
+    "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim",
+    "layer_types", "sliding_window", "intermediate_size", "vocab_size", "text_config",
+    "vision_config", "kv_lora_rank", "compress_ratios", "hybrid_override_pattern",
+    "quantization_config", "architectures", "rope_scaling", "num_experts", "tie_word_embeddings",
+    "max_position_embeddings", "full_attention_interval", "dtype",
+]  # fmt: skip
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    model_type=st.sampled_from(TYPES),
+    changed=st.dictionaries(st.sampled_from(KEYS), VALUES_OF_ANY_KIND, max_size=4),
+)
+def test_any_config_is_answered_or_refused(model_type: str, changed: dict[str, Any]) -> None:
+    """Whatever stands in a config, the end is a model or a sentence."""
+    try:
+        model = read_config({"model_type": model_type, **changed})
+    except KvplanError:
+        return
+    assert model.weights is None or model.weights.num_bytes >= 0
+
+
+@settings(max_examples=200, deadline=None)
+@given(text=st.binary(max_size=200))
+def test_any_bytes_are_an_object_or_refused(text: bytes) -> None:
+    """The bounded parser raises its own error alone."""
+    try:
+        assert isinstance(parse_object(text, "It"), dict)
+    except KvplanError:
+        return
+
+
+UNKNOWN = {**LLAMA, "model_type": "unheard_of"}
+
+
+def test_an_unknown_type_of_usual_keys_is_assumed() -> None:
+    """Answered, marked, and what was assumed is said."""
+    model = read_config(UNKNOWN)
+
+    assert "assumed" == model.confidence
+    assert "Assumed: full attention in every layer" in model.warnings[0]
+    assert model.weights is None
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["sliding_window", "kv_lora_rank", "ssm_state_size", "layer_types", "compress_ratio",
+     "index_topk", "attention_chunk_size", "num_kv_shared_layers", "conv_kernel",
+     "linear_attn_config"],
+)  # fmt: skip
+def test_an_unknown_type_with_another_kind_of_cache_is_refused(key: str) -> None:
+    """The key that says so is named, and ``--assume full`` is offered."""
+    with pytest.raises(KvplanError) as caught:
+        read_config({**UNKNOWN, key: 7})
+
+    assert key in str(caught.value)
+    assert "--assume full" in str(caught.value)
+
+
+def test_assume_full_answers_all_the_same() -> None:
+    """The asker takes the responsibility."""
+    model = read_config({**UNKNOWN, "sliding_window": 7}, assume="full")
+
+    assert "assumed" == model.confidence
+
+
+def test_a_window_that_is_switched_off_is_no_window() -> None:
+    """``use_sliding_window: false`` makes the window's keys mean nothing."""
+    model = read_config({**UNKNOWN, "sliding_window": 7, "use_sliding_window": False})
+
+    assert "assumed" == model.confidence

@@ -20,7 +20,7 @@ ANSWERED = [
     ("size", ["size", "qwen3-32b", "--set", "num_key_value_heads=64"]),
     ("fit", ["fit", "llama-3.1-8b", "--gpu", "h100-sxm-80gb"]),
     ("fit", ["fit", "qwen3-32b", "--gpu", "h100-sxm-80gb", "--gpus", "2", "--price", "2.95"]),
-    ("fit", ["fit", "llama-3.1-8b", "--gpu-memory", "80GiB", "--allowance", "4GiB"]),
+    ("fit", ["fit", "llama-3.1-8b", "--engine", "none", "--gpu-memory", "80GiB"]),
     ("models", ["models", "qwen3"]),
     ("gpus", ["gpus", "h100"]),
     ("engines", ["engines"]),
@@ -50,7 +50,11 @@ REFUSED = [
     (["fit", "llama-3.1-8b", "--gpu", "h1000"], 2, ["h1000", "h100"]),
     (["fit", "llama-3.1-8b", "--gpu", "rtx 6000"], 2, ["rtx-6000-ada", "rtx-pro-6000"]),
     (["fit", "llama-3.1-8b", "--gpu", "m3-max"], 2, ["--gpu-memory"]),
-    (["fit", "llama-3.1-8b", "--gpu", "h100", "--gpus", "3"], 2, ["32", "--gpus 2 or 4"]),
+    (
+        ["fit", "llama-3.1-8b", "--engine", "none", "--gpu", "h100", "--gpus", "3"],
+        2,
+        ["32", "--gpus 2 or 4"],
+    ),
     (["fit", "llama-3.1-8b", "--gpu", "h100", "--gpus", "0"], 2, ["--gpus 0"]),
     (["fit", "llama-3.1-8b", "--gpu", "h100", "--gpu-memory", "80"], 2, ["no unit", "GiB"]),
     (["fit", "llama-3.1-8b", "--gpu", "h100", "--bandwidth", "fast"], 2, ["fast"]),
@@ -123,7 +127,7 @@ def test_an_error_is_json_too(
 
 def test_what_does_not_fit_exits_one(capsys: pytest.CaptureFixture[str]) -> None:
     """The answer no: the term that breaks the plan, its arithmetic, status 1."""
-    status = run(["fit", "qwen3-32b", "--gpu", "rtx-4090", "--json"])
+    status = run(["fit", "qwen3-32b", "--engine", "none", "--gpu", "rtx-4090", "--json"])
     answer = json.loads(capsys.readouterr().out)
 
     assert (1, False) == (status, answer["fits"])

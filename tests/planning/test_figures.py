@@ -80,7 +80,9 @@ def test_positions_equal_a_measured_generation() -> None:
 
 def test_h100_with_an_allowance() -> None:
     """81,559 MiB − 14.96 GiB − 8 GiB = 56.7 GiB: 14 sequences of 32,768."""
-    answer = kvplan.fit("llama-3.1-8b", gpu="h100-sxm-80gb", allowance="8GiB", context="32k")
+    answer = kvplan.fit(
+        "llama-3.1-8b", engine="none", gpu="h100-sxm-80gb", allowance="8GiB", context="32k"
+    )
 
     assert "14.96" == f"{answer.plan.ledger.terms[0].num_bytes / GIB:.2f}"
     assert "56.7" == f"{answer.plan.ledger.pool_bytes / GIB:.1f}"
@@ -93,7 +95,12 @@ def test_h100_with_an_allowance() -> None:
 def test_decode_step_by_bandwidth(bandwidth: str | None, step_ms: str, rate: str) -> None:
     """A step reads the weights and 14 caches of 4 GiB."""
     answer = kvplan.fit(
-        "llama-3.1-8b", gpu="h100-sxm-80gb", allowance="8GiB", context="32k", bandwidth=bandwidth
+        "llama-3.1-8b",
+        engine="none",
+        gpu="h100-sxm-80gb",
+        allowance="8GiB",
+        context="32k",
+        bandwidth=bandwidth,
     )
 
     assert answer.speed is not None
@@ -103,14 +110,18 @@ def test_decode_step_by_bandwidth(bandwidth: str | None, step_ms: str, rate: str
 
 def test_memory_without_a_name() -> None:
     """80 GiB − 14.96 − 4 holds 122 sequences of 4,096."""
-    answer = kvplan.fit("llama-3.1-8b", gpu_memory="80GiB", allowance="4GiB", context=4096)
+    answer = kvplan.fit(
+        "llama-3.1-8b", engine="none", gpu_memory="80GiB", allowance="4GiB", context=4096
+    )
 
     assert 122 == answer.sequences
 
 
 def test_reading_forty_gib() -> None:
     """A 40 GiB cache at 3.35 TB/s is read in 12.8 ms."""
-    answer = kvplan.fit("llama-3.1-8b", gpu="h100-sxm-80gb", context="32k", concurrency=10)
+    answer = kvplan.fit(
+        "llama-3.1-8b", engine="none", gpu="h100-sxm-80gb", context="32k", concurrency=10
+    )
 
     assert answer.speed is not None
     assert "12.8" == f"{answer.speed.cache_read_s * 1e3:.1f}"

@@ -79,7 +79,7 @@ def _prepared(arguments: list[str], verb: str) -> list[str]:
     if verb != "fit" or {"--help", "-h"} & set(arguments):
         return arguments
     from kvplan.cli.engine_flags import carry
-    from kvplan.cli.fit import DEFAULT_ENGINE
+    from kvplan.engines.names import DEFAULT_ENGINE
 
     command = typer.main.get_command(app).commands["fit"]  # type: ignore[attr-defined]
     own = {name for option in command.params for name in (*option.opts, *option.secondary_opts)}

@@ -17,8 +17,7 @@ from kvplan.cli.options import (
     check_assume,
     parse_overrides,
 )
-
-DEFAULT_ENGINE = "none"
+from kvplan.engines.names import DEFAULT_ENGINE
 
 
 def register(app: typer.Typer) -> None:
@@ -40,8 +39,8 @@ def fit(
     ] = None,
     gpus: Annotated[int, typer.Option("--gpus", help="Cards, as tensor parallelism.")] = 1,
     engine: Annotated[
-        str, typer.Option("--engine", help="none: memory − weights − allowance.")
-    ] = "none",
+        str, typer.Option("--engine", help="vllm, sglang, llama.cpp …; none: plain arithmetic.")
+    ] = DEFAULT_ENGINE,
     context: Annotated[
         str | None, typer.Option("--context", help="Tokens of each conversation, as 32k.")
     ] = None,

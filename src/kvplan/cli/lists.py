@@ -75,7 +75,8 @@ def gpus(word: Word = "", as_json: Json = False) -> None:
 def engines(as_json: Json = False) -> None:
     """The engines that fit knows, and how it counts."""
     from kvplan.cli.table import Table
-    from kvplan.engines.registry import ENGINES, engine_of
+    from kvplan.engines.names import ENGINES
+    from kvplan.engines.registry import engine_of
 
     rows = [{"name": name, "how": engine_of(name).how} for name in ENGINES]
     cells = tuple(tuple(row.values()) for row in rows)

@@ -7,16 +7,7 @@ from importlib import import_module
 
 from kvplan.core.errors import UnknownName
 from kvplan.engines.base import Engine
-
-ENGINES: dict[str, str] = {
-    "none": "plain:PlainEngine",
-    "llama.cpp": "llamacpp.engine:LlamaCpp",
-    "ik_llama.cpp": "llamacpp.engine:IkLlamaCpp",
-    "vllm": "vllm.engine:VllmEngine",
-    "sglang": "sglang.engine:SGLangEngine",
-    "tensorrt-llm": "tensorrt_llm.engine:TensorRTEngine",
-    "transformers": "transformers.engine:TransformersEngine",
-}
+from kvplan.engines.names import ENGINES
 
 
 @cache

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from kvplan.core.units import format_bytes
 from kvplan.engines.base import EnginePlan
+from kvplan.engines.names import DEFAULT_ENGINE
 from kvplan.planning.answer import Answer
 from kvplan.planning.cost import Cost, cost_of
 from kvplan.planning.levers import Lever, levers_of
@@ -123,7 +124,7 @@ def fit(
     *,
     gpu: str | None = None,
     gpus: int = 1,
-    engine: str = "none",
+    engine: str = DEFAULT_ENGINE,
     engine_version: str | None = None,
     context: int | str | None = None,
     concurrency: int | None = None,

@@ -12,6 +12,7 @@ from kvplan.core.errors import BadValue
 from kvplan.core.model import Model
 from kvplan.core.units import GIB, format_bytes, parse_bandwidth, parse_bytes, parse_tokens
 from kvplan.engines.base import Asked, Engine, Node
+from kvplan.engines.names import DEFAULT_ENGINE
 from kvplan.engines.registry import engine_of
 from kvplan.readers.devices import find_device
 from kvplan.readers.families.base import Options
@@ -46,7 +47,7 @@ def ask(
     *,
     gpu: str | None = None,
     gpus: int = 1,
-    engine: str = "none",
+    engine: str = DEFAULT_ENGINE,
     engine_version: str | None = None,
     context: int | str | None = None,
     concurrency: int | None = None,

@@ -71,7 +71,7 @@ def served_context(keys: Mapping[str, Any], model_type: str, declared: int | Non
     rope = keys.get("rope_parameters") or keys.get("rope_scaling")
     if not isinstance(rope, Mapping) or declared is None:
         return None
-    kind = rope.get("rope_type") or rope.get("type")
+    kind = str(rope.get("rope_type") or rope.get("type"))
     if kind == "longrope":
         original = _whole(keys, "original_max_position_embeddings")
         return original or None

@@ -1,0 +1,368 @@
+"""Write docs/accuracy.md from the tests' own cases: what is right, by how much, and every miss.
+
+python -m tools.accuracy            rewrite the page and the README's comparison
+python -m tools.accuracy --check    say whether they are current, and exit 1 if not
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import json
+import re
+import statistics
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import kvplan
+from tests import oracle_cases as oracle
+from tests.readers import test_oracle as judged
+
+ROOT = Path(__file__).parent.parent
+PEERS = ROOT / "tests" / "reference" / "peers"
+PAGE = ROOT / "docs" / "accuracy.md"
+TOKENS = 32_768
+
+# The models of the peers' table, and what kvplan is asked for.
+NAMES = {
+    "Llama-3.1-8B": "meta-llama/Llama-3.1-8B",
+    "Qwen3-0.6B": "Qwen/Qwen3-0.6B",
+    "Qwen3-32B": "Qwen/Qwen3-32B",
+    "DeepSeek-V3": "deepseek-ai/DeepSeek-V3",
+    "Gemma-3-27B": "google/gemma-3-27b-it",
+    "Gemma-3-27B-text": "google/gemma-3-27b-it",
+    "gpt-oss-120b": "openai/gpt-oss-120b",
+    "Qwen3-Next-80B-A3B": "Qwen/Qwen3-Next-80B-A3B-Instruct",
+    "Jamba-1.5-Mini": "ai21labs/AI21-Jamba-1.5-Mini",
+    "Llama-4-Scout": "meta-llama/Llama-4-Scout-17B-16E-Instruct",
+    "Mamba2-2.7B": "state-spaces/mamba2-2.7b",
+    "DeepSeek-V3.2": "deepseek-ai/DeepSeek-V3.2",
+    "Gemma-3n-E4B": "google/gemma-3n-E4B-it",
+    "Nemotron-3-Nano": "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16",
+    "Qwen3.5-27B": "Qwen/Qwen3.5-27B",
+    "Gemma-4-26B-A4B": "google/gemma-4-26B-A4B",
+    "Whisper-large-v3": "openai/whisper-large-v3",
+    "Kimi-K3": "moonshotai/Kimi-K3",
+    "MiniMax-M3": "MiniMaxAI/MiniMax-M3",
+}
+# The ten that the README shows.
+SHORT = (
+    "Llama-3.1-8B",
+    "Qwen3-0.6B",
+    "Qwen3-32B",
+    "DeepSeek-V3",
+    "Gemma-3-27B",
+    "gpt-oss-120b",
+    "Qwen3-Next-80B-A3B",
+    "Jamba-1.5-Mini",
+    "Llama-4-Scout",
+    "Mamba2-2.7B",
+)
+IN_README = 8  # peers, those with the most right
+
+
+class Peer(NamedTuple):
+    """What one tool answers, by model: a size, or None where it refuses."""
+
+    name: str
+    sizes: dict[str, int | None]
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    """A tab-separated table."""
+    with path.open(encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(lines, delimiter="\t"))
+
+
+def judge() -> dict[str, int | None]:
+    """What transformers itself keeps, by model."""
+    found = json.loads((PEERS / "oracle.json").read_text(encoding="utf-8"))["models"]
+    sizes = {name: row["bytes"] for name, row in found.items()}
+    return {name: sizes.get(name.removesuffix("-text")) for name in NAMES}
+
+
+def engine_sizes() -> dict[str, int]:
+    """The table's own truth: whole windows, states as vLLM keeps them."""
+    return {
+        row["model"]: int(row["true_bytes"])
+        for row in rows(PEERS / "accuracy.tsv")
+        if row["true_bytes"].isdigit()
+    }
+
+
+def peers() -> list[Peer]:
+    """Every tool of the table that sizes a cache."""
+    found: dict[str, dict[str, int | None]] = {}
+    for row in rows(PEERS / "accuracy.tsv"):
+        if row["model"] in NAMES:
+            figure = row["its_figure_bytes"]
+            size = round(float(figure)) if re.fullmatch(r"[\d.]+", figure) else None
+            found.setdefault(row["peer"], {})[row["model"]] = size
+    return [Peer(name, sizes) for name, sizes in sorted(found.items())]
+
+
+def is_right(size: int | None, model: str) -> bool:
+    """Within 0.1% of transformers, or what an engine keeps of the same model."""
+    truth = judge()[model]
+    if size is None:
+        return False
+    near = truth is not None and abs(size / truth - 1) <= 0.001
+    return near or size == engine_sizes().get(model)
+
+
+def ours(model: str) -> int:
+    """What kvplan answers."""
+    found: int = kvplan.size(NAMES[model], context=TOKENS).bytes(TOKENS)
+    return found
+
+
+def table(columns: Iterable[str], lines: Iterable[Iterable[str]], right: int = 1) -> str:
+    """A Markdown table; the columns from ``right`` on are figures."""
+    names = list(columns)
+    edge = ["---" if place < right else "---:" for place in range(len(names))]
+    text = [names, edge, *(list(line) for line in lines)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in text)
+
+
+def ratio(size: int | None, model: str) -> str:
+    """A tool's figure as a share of transformers'."""
+    truth = judge()[model]
+    if size is None:
+        return "–"
+    if truth is None:
+        return f"{size:,} B"
+    share = f"{size / truth:.2f}"
+    return f"**{share}**" if is_right(size, model) else share
+
+
+def oracle_section() -> str:
+    """Bytes and parameters beside transformers' own."""
+    cases = [*oracle.default_cases(), *oracle.real_cases()]
+    answered = [case for case in cases if case.answered]
+    defaults = sum(not case.name.endswith(".json") for case in answered)
+    counted = [case for case in cases if case.parameters is not None]
+    sizes = sum(1 for case in answered for _ in case.sizes())
+    refused = "\n".join(f"- `{name}`: {why}" for name, why in judged.REFUSED.items()) or "None."
+    other = "\n".join(f"- `{name}`: {why}" for name, why in judged.OTHER_PARAMETERS.items())
+    unanswered = [case for case in cases if not case.answered]
+    return f"""## Raw bytes and parameters: transformers is the judge
+
+Each model is built by transformers 5.24.0 without weights, given a prompt, and every tensor of its cache is summed
+(`tests/reference/kv_oracle`). kvplan reads the same config.
+
+{
+        table(
+            ("what", "cases", "right"),
+            [
+                ("types, class defaults", str(defaults), str(defaults - len(judged.REFUSED))),
+                ("published models", str(len(answered) - defaults), str(len(answered) - defaults)),
+                ("sizes (batch × length, prefill and later steps)", f"{sizes:,}", f"{sizes:,}"),
+                (
+                    "parameter counts",
+                    str(len(counted)),
+                    str(len(counted) - len(judged.OTHER_PARAMETERS)),
+                ),
+            ],
+        )
+    }
+
+Answered records that kvplan refuses by name:
+
+{refused}
+
+Parameter counts that differ:
+
+{other or "None."}
+
+transformers itself gives no cache for {
+        len(unanswered)
+    } records (it fails on their class defaults, or has no such type); kvplan
+answers those by rule where the rule is known: {", ".join(f"`{case.name}`" for case in unanswered)}.
+
+`make test-oracle` builds a sample again, live, and configs that nobody published: class defaults with some keys changed.
+"""
+
+
+def peers_section() -> str:
+    """Every tool on the same models."""
+    truth = judge()
+    models = table(
+        ("model", "transformers", "kvplan", "equal"),
+        [
+            (name, f"{size:,} B" if size else "not measured", f"{ours(name):,} B",
+             "yes" if size == ours(name) else "–" if size is None else "**no**")
+            for name, size in truth.items()
+        ],
+    )  # fmt: skip
+    lines = [("kvplan", *(ratio(ours(name), name) for name in NAMES))]
+    lines += [
+        (peer.name, *(ratio(peer.sizes.get(name), name) for name in NAMES)) for peer in peers()
+    ]
+    return f"""## Other tools on the same models
+
+One sequence of {TOKENS:,} tokens in bf16, run on 2026-11-30 (`tests/reference/peers`).
+
+{models}
+
+As a share of what transformers keeps; **bold** is right (within 0.1%, or what an engine keeps of the same model), – is no answer.
+
+{table(("tool", *NAMES), lines)}
+"""
+
+
+class Reports(NamedTuple):
+    """Start-up reports of one engine, and the tests that hold them."""
+
+    engine: str
+    module: str
+
+
+REPORTS = (
+    Reports("vLLM", "tests.engines.vllm.test_reports"),
+    Reports("SGLang", "tests.engines.sglang.test_reports"),
+    Reports("llama.cpp, ik_llama.cpp", "tests.engines.llamacpp.test_reports"),
+    Reports("TensorRT-LLM", "tests.engines.tensorrt_llm.test_reports"),
+)
+
+
+def report_lines() -> Iterator[tuple[str, str, str, str]]:
+    """Rows with a stated pool, right and all, by engine and verdict."""
+    for engine, module in REPORTS:
+        tests = importlib.import_module(module)
+        missed = getattr(tests, "MISSED", {})
+        if hasattr(tests, "REPRODUCED"):
+            for verdict, cases in (("nothing", tests.REPRODUCED), ("as flags", tests.EXPLAINED)):
+                right = sum(row.id not in missed for row in cases)
+                yield engine, verdict, str(len(cases)), str(right)
+        else:
+            yield engine, "some, as flags", str(len(tests.ROWS)), str(len(tests.ROWS))
+
+
+def left_out() -> Iterator[str]:
+    """Rows that no rule is held against, and misses, each with its reason."""
+    for engine, module in REPORTS:
+        tests = importlib.import_module(module)
+        for title in ("LEFT_OUT", "MISSED"):
+            for name, why in getattr(tests, title, {}).items():
+                yield f"- {engine}, `{name}`: {why}"
+
+
+def pools_section() -> str:
+    """What the engines printed, from the pool that they state."""
+    return f"""## Blocks, tokens and concurrency: the engines' own logs are the judge
+
+From the pool that a start-up report states, every figure that the report prints of it, within its printed digits.
+
+{table(("engine", "assumed", "reports", "all figures right"), report_lines(), right=2)}
+
+vLLM's own planning, run without a GPU for 27 models: 201 of 201 rows equal, and 20 of 20 mixes of layer kinds.
+
+Left out, with the reason:
+
+{chr(10).join(left_out())}
+"""
+
+
+def prediction_section() -> str:
+    """The pool of vLLM from the command alone."""
+    from tests.engines.vllm import accuracy, test_memory
+
+    campaign, others = list(accuracy.pools("vllm_campaign")), list(accuracy.pools("vllm"))
+    kept = [row for row in campaign if row.model in accuracy.kept_aside()]
+    lines = [
+        (name, str(len(found)), *errors(found))
+        for name, found in (
+            ("campaign, kept aside from fitting", kept),
+            ("campaign, all", campaign),
+            ("other reports with a known card and version", others),
+        )
+    ]
+    missed = "\n".join(f"- `{name}`: {why}" for name, why in test_memory.MISSED_WEIGHTS.items())
+    unsaid = "\n".join(f"- `{name}`: {why}" for name, why in accuracy.LEFT_OUT.items())
+    return f"""## vLLM's pool, predicted from the command alone
+
+Weights, activations, sampler, kernels and CUDA graphs are predicted; the error is that of the pool they leave.
+
+{table(("reports", "rows", "mean", "median", "90th percentile", "worst", "in the band"), lines)}
+
+The rows kept aside are of {len({row.model for row in kept})} models only: the campaign has few.
+
+{accuracy.table([*campaign, *others], "family")}
+
+{accuracy.table([*campaign, *others], "version")}
+
+Rows whose report leaves open what the pool depends on:
+
+{unsaid}
+
+Checkpoints of an unknown recipe ({len(accuracy.UNKNOWN_RECIPES)}): what they weigh cannot be told from a name; pass `--weights-bytes`.
+
+Weights that are not within 0.5% of a report (2% quantised):
+
+{missed}
+"""
+
+
+def errors(found: list[Any]) -> tuple[str, ...]:
+    """Mean, median, 90th percentile, worst, and the share inside the shown band."""
+    sizes = sorted(abs(row.error) for row in found)
+    within = sum(abs(row.predicted - row.reported) <= row.band for row in found)
+    ninety = sizes[min(len(sizes) - 1, int(0.9 * len(sizes)))]
+    return (
+        f"{statistics.mean(sizes):.2%}",
+        f"{statistics.median(sizes):.2%}",
+        f"{ninety:.2%}",
+        f"{sizes[-1]:.2%}",
+        f"{within} of {len(found)}",
+    )
+
+
+def page() -> str:
+    """The whole page."""
+    sections = (oracle_section, pools_section, prediction_section, peers_section)
+    text = "\n".join(section() for section in sections)
+    return f"""# Accuracy
+
+Every figure here is made from the tests' own cases by one script (`python -m tools.accuracy`), the misses too.
+
+{text}"""
+
+
+def readme_table() -> str:
+    """The peers with the most right on ten models."""
+    counted = [(sum(is_right(peer.sizes.get(m), m) for m in SHORT), peer) for peer in peers()]
+    best = sorted(counted, key=lambda pair: (-pair[0], pair[1].name))[:IN_README]
+    lines = [("**kvplan**", *(ratio(ours(name), name) for name in SHORT), f"{len(SHORT)} of 10")]
+    for right, peer in best:
+        shares = (ratio(peer.sizes.get(name), name) for name in SHORT)
+        lines.append((peer.name, *shares, f"{right} of 10"))
+    return table(("tool", *SHORT, "right"), lines)
+
+
+def main(check: bool) -> int:
+    """Rewrite, or say what is stale."""
+    readme = ROOT / "README.md"
+    text = readme.read_text(encoding="utf-8")
+    fresh = re.sub(
+        r"<!-- peers -->.*?<!-- /peers -->",
+        lambda _: f"<!-- peers -->\n{readme_table()}\n<!-- /peers -->",
+        text,
+        flags=re.S,
+    )
+    stale = [path for path, new in ((PAGE, page()), (readme, fresh)) if _differs(path, new, check)]
+    for path in stale:
+        print(f"changed: {path.name}")
+    return 1 if check and stale else 0
+
+
+def _differs(path: Path, new: str, check: bool) -> bool:
+    old = path.read_text(encoding="utf-8") if path.exists() else ""
+    if old != new and not check:
+        path.write_text(new, encoding="utf-8")
+    return old != new
+
+
+if __name__ == "__main__":
+    sys.exit(main("--check" in sys.argv))

@@ -14,7 +14,6 @@ from kvplan.core.units import MIB
 from kvplan.engines.llamacpp.caches import (
     ATTENTION,
     COMPRESSOR,
-    GROUPS,
     RECURRENT,
     WINDOW,
     Cache,
@@ -57,8 +56,9 @@ def _size(caches: Caches, cache: Cache) -> str:
     settings = caches.settings
     slots = f"{settings.slots:2d}"
     if settings.rules.line is Line.STREAMS:
-        streams = cache.streams if cache.name not in GROUPS else settings.slots
-        slots += f"/{streams}"
+        slots += f"/{cache.streams}"
+    elif settings.rules.line is Line.WIDE_STREAMS:
+        slots += f"/{cache.streams:2d}"
     return (
         f"{settings.rules.cache_name}: size = {mib(cache.num_bytes):7.2f} MiB "
         f"({cache.cells:6d} cells, {cache.layers:3d} layers, {slots} seqs), "

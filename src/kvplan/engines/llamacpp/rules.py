@@ -42,6 +42,7 @@ class Line(Enum):
 
     SELF_SIZE = "KV self size"
     SEQUENCES = "size = … seqs"
+    WIDE_STREAMS = "size = … seqs/ streams"
     STREAMS = "size = … seqs/streams"
 
 
@@ -77,12 +78,14 @@ class Rules:
     reserve_name: str
 
 
-# kv-cache : pad to 256 (#17046, November 2025).
-_PADDING = ByVersion((("b0", (32, 256)), ("b6977", (256, 256))))
+# Without and with flash attention 32 and 256; none from October 2025 (b6628 pads, b6900 does not);
+# always 256 since #17046 (November 2025).
+_PADDING = ByVersion((("b0", (32, 256)), ("b6868", (1, 1)), ("b6977", (256, 256))))
 _WINDOW_PADDING = ByVersion((("b0", 0), ("b6977", 256)))
 # Windows of their own (#13194, May 2025): b5353 has none, b5456 counts n_batch, b5586 n_ubatch.
 _WINDOWS = ByVersion((("b0", Windows.FULL), ("b5434", Windows.BATCH), ("b5554", Windows.UBATCH)))
-_STREAMS = ByVersion((("b0", False), ("b5912", True)))  # #14363, July 2025
+# #14363 (July 2025) behind a variable: b5937 has one stream, b6123 one a slot.
+_STREAMS = ByVersion((("b0", False), ("b6074", True)))
 _SLOTS = ByVersion((("b0", 1), ("b6924", 0)))  # #16736, November 2025
 _FLASH = ByVersion((("b0", "off"), ("b6325", "auto")))  # #15434, August 2025
 # DeepSeek absorbed (#12801, April 2025); a cache without V (#19067, January 2026).
@@ -96,14 +99,21 @@ _FIT = ByVersion((("b0", False), ("b7406", True)))
 _EVERY_LOGIT = ByVersion((("b0", True), ("b9538", False)))
 _SNAPSHOTS = ByVersion((("b0", False), ("b9000", True)))
 _WIDEST_V = ByVersion((("b0", False), ("b6050", True)))  # b5704 has it not, b6097 has
-_LINE = ByVersion((("b0", Line.SELF_SIZE), ("b5434", Line.SEQUENCES), ("b5912", Line.STREAMS)))
+_LINE = ByVersion(
+    (
+        ("b0", Line.SELF_SIZE),
+        ("b5434", Line.SEQUENCES),
+        ("b5912", Line.WIDE_STREAMS),
+        ("b6074", Line.STREAMS),
+    )
+)
 _CACHE_NAME = ByVersion(
     (
         ("b0", "llama_new_context_with_model"),
         ("b4520", "llama_init_from_model"),
         ("b4880", "llama_context"),
         ("b5263", "llama_kv_cache_unified"),
-        ("b6325", "llama_kv_cache"),
+        ("b6290", "llama_kv_cache"),
     )
 )
 _RESERVE_NAME = ByVersion(

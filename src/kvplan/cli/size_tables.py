@@ -44,7 +44,7 @@ def _size(answer: SizeAnswer) -> list[Table]:
             tuple(_layer(layer, count, answer.fmt) for layer, count in answer.curve.layers),
             "lrrrrrrrr",
         ),
-        _contexts([answer]),
+        _contexts(answer),
     ]
     return found + _positions(answer)
 
@@ -63,25 +63,40 @@ def _layer(layer: Layer, count: int, fmt: Format) -> tuple[str, ...]:
     )
 
 
-def _contexts(answers: Sequence[SizeAnswer]) -> Table:
-    first = answers[0]
-    many = len(answers) > 1
-    columns = ["tokens"]
-    for answer in answers:
-        columns += [answer.model.name] if many else ["bytes", "size", "a token more"]
+def _contexts(answer: SizeAnswer) -> Table:
+    """One model at each length; what a quantised format adds in scales stands apart."""
+    scaled = any(answer.stored(tokens).scales for tokens in answer.contexts)
+    columns = [
+        "tokens",
+        "bytes",
+        *(["elements", "scales"] if scaled else []),
+        "size",
+        "a token more",
+    ]
     rows = []
-    for tokens in first.contexts:
-        row = [format_tokens(tokens)]
-        for answer in answers:
-            held = answer.bytes(tokens)
-            more = answer.curve.marginal(tokens) * answer.sequences
-            row += [format_bytes(held)] if many else [
-                f"{held:,}", format_bytes(held), f"{more:,} B"
-            ]  # fmt: skip
-        rows.append(tuple(row))
-    count = first.sequences
-    title = "One conversation" if count == 1 else f"{count:,} conversations"
-    return Table(f"{title} of so many tokens", tuple(columns), tuple(rows), "r" * len(columns))
+    for tokens in answer.contexts:
+        stored = answer.stored(tokens)
+        apart = [f"{stored.raw:,}", f"{stored.scales:,}"] if scaled else []
+        more = f"{answer.curve.marginal(tokens) * answer.sequences:,} B"
+        size = format_bytes(stored.total)
+        rows.append((format_tokens(tokens), f"{stored.total:,}", *apart, size, more))
+    return Table(_lengths(answer.sequences), tuple(columns), tuple(rows), "r" * len(columns))
+
+
+def _contexts_of(answers: Sequence[SizeAnswer]) -> Table:
+    """Several models at the same lengths."""
+    lengths = sorted({tokens for answer in answers for tokens in answer.contexts})
+    columns = ("tokens", *(answer.model.name for answer in answers))
+    rows = tuple(
+        (format_tokens(tokens), *(format_bytes(answer.bytes(tokens)) for answer in answers))
+        for tokens in lengths
+    )
+    return Table(_lengths(answers[0].sequences), columns, rows, "r" * len(columns))
+
+
+def _lengths(sequences: int) -> str:
+    many = "One conversation" if sequences == 1 else f"{sequences:,} conversations"
+    return f"{many} of so many tokens"
 
 
 def _side_by_side(answers: Sequence[SizeAnswer]) -> list[Table]:

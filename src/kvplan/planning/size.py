@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from kvplan.core.curve import Curve
 from kvplan.core.errors import BadValue
-from kvplan.core.formats import Format, parse_format
+from kvplan.core.formats import Format, Stored, parse_format
 from kvplan.core.layers import Layer
 from kvplan.core.model import Model
 from kvplan.core.units import parse_tokens
@@ -66,9 +66,13 @@ class SizeAnswer(Answer):
         """Bytes of a sequence that do not depend on its length."""
         return self.curve.fixed_bytes
 
+    def stored(self, tokens: int) -> Stored:
+        """Elements and scales of all sequences after ``tokens`` tokens each, in bytes."""
+        return self.curve.stored(tokens).times(self.sequences)
+
     def bytes(self, tokens: int) -> int:
-        """Bytes of all sequences after ``tokens`` tokens each."""
-        return self.curve.bytes(tokens) * self.sequences
+        """Bytes of all sequences after ``tokens`` tokens each, scales included."""
+        return self.stored(tokens).total
 
     def body(self) -> dict[str, Any]:
         """The contract's keys of ``size``."""
@@ -84,7 +88,7 @@ class SizeAnswer(Answer):
         }
 
     def _context(self, tokens: int) -> dict[str, int]:
-        stored = self.curve.stored(tokens).times(self.sequences)
+        stored = self.stored(tokens)
         return {
             "tokens": tokens,
             "sequences": self.sequences,

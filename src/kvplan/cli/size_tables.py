@@ -118,7 +118,7 @@ def _side_by_side(answers: Sequence[SizeAnswer]) -> list[Table]:
         )
     return [
         Table(f"Cache in {answers[0].fmt.name}", columns, tuple(rows), "lrrrrrr"),
-        _contexts(answers),
+        _contexts_of(answers),
     ]
 
 

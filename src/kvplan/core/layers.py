@@ -9,8 +9,8 @@ Every kind answers the same questions, for one sequence in one layer:
     on_rank(tp)              its share under tensor parallelism
 
 Here are the layers that keep keys and values; beside it ``latent``, ``compressed``, ``states`` and
-``cross`` have the others. The numbers are what transformers keeps (the *raw* size); an engine's pages are rounded from the
-same shapes in ``kvplan.engines``.
+``cross`` have the others. The numbers are what transformers keeps (the *raw* size); an engine's
+pages are rounded from the same shapes in ``kvplan.engines``.
 """
 
 from __future__ import annotations

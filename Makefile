@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lint types bench test-oracle clean
+.PHONY: help demo test check format lint types bench test-oracle test-llamacpp clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -56,5 +56,15 @@ bench: $(VENV)/.dev ## every benchmark, each as a ratio to its peer
 test-oracle: .venv-oracle/.ready ## size a sample of models with transformers itself and compare
 	.venv-oracle/bin/python -m pytest -m oracle tests
 
+.venv-llamacpp/.ready: pyproject.toml tests/live/llamacpp_weights.py
+	$(PYTHON) -m venv .venv-llamacpp
+	.venv-llamacpp/bin/python -m pip install --quiet --only-binary :all: xllamacpp==2026.10.11549
+	.venv-llamacpp/bin/python -m pip install --quiet --editable . 'pytest>=8.2'
+	.venv-llamacpp/bin/python tests/live/llamacpp_weights.py .venv-llamacpp/weights
+	@touch $@
+
+test-llamacpp: .venv-llamacpp/.ready ## start the real llama.cpp with real weights and compare
+	.venv-llamacpp/bin/python -m pytest -m llamacpp tests/live/test_llamacpp.py
+
 clean: ## remove what the targets made
-	rm -rf $(VENV) .venv-oracle .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-oracle .venv-llamacpp .mypy_cache .ruff_cache .pytest_cache .hypothesis

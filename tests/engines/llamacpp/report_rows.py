@@ -19,6 +19,12 @@ from tests.engines.aliases import CONFIGS, REPORTS, config_of
 FORK_BUILDS = 4500  # ik_llama.cpp's commits had not reached it when these reports were made
 BY_FORM = {"self": "b5000", "seqs": "b5600", "streams": "b9010", "none": "b11549"}
 HALF_DIGIT = 0.0051
+STATED = {
+    "--batch-size": "n_batch",
+    "--ubatch-size": "n_ubatch",
+    "--cache-type-k": "cache_type_k",
+    "--cache-type-v": "cache_type_v",
+}
 
 
 @dataclass(frozen=True)
@@ -112,10 +118,7 @@ class Row:
         context = said["n_ctx"] or self._cells()
         if context:
             found["--ctx-size"] = context
-        for flag, key in (("--batch-size", "n_batch"), ("--ubatch-size", "n_ubatch"),
-                          ("--cache-type-k", "cache_type_k"), ("--cache-type-v", "cache_type_v")):  # fmt: skip
-            if said[key]:
-                found[flag] = said[key]
+        found |= {flag: said[key] for flag, key in STATED.items() if said[key]}
         quantised = "q" in (said["cache_type_v"] or "")
         attention = said["flash_attn"]
         if attention is not None or quantised:

@@ -91,6 +91,10 @@ class Layout:
         """The card with the most on it."""
         return max(self.cards, key=lambda card: card.used)
 
+    def on_host_alone(self) -> Estimate:
+        """The graph where no card is used: all of it in one buffer of the host."""
+        return card_bytes(self.request.shape, self.caches, output=True, blocks=1)
+
     def fits(self, free: int) -> bool:
         """Whether every card's buffers are within what it has free."""
         return all(card.used <= free for card in self.cards)

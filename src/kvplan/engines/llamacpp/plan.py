@@ -10,6 +10,7 @@ from kvplan.engines.base import Capacity, EnginePlan
 from kvplan.engines.llamacpp.caches import caches_of
 from kvplan.engines.llamacpp.layout import Layout
 from kvplan.engines.llamacpp.settings import Settings
+from kvplan.engines.weights import drawn_share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +83,20 @@ class LlamaPlan(EnginePlan):
     def read_bytes(self, context: int, sequences: int) -> int:
         """Each sequence's cells, once."""
         return sequences * self.sequence_bytes(context)
+
+    @property
+    def weights_read_bytes(self) -> int:
+        """The fullest card's blocks and output; of experts there those that one token draws.
+
+        What is in host memory is read too, at the host's pace, which is not counted.
+        """
+        request, card = self.layout.request, self.layout.fullest
+        on_host = range(min(request.experts, request.geometry.layers))
+        here = range(max(card.part.first, on_host.stop), card.part.end)
+        experts = sum(request.buffers.parts.experts[il] for il in here)
+        held = request.buffers.held(card.part, on_host)
+        idle = experts / held * (1 - drawn_share(self.model)) if held else 0.0
+        return int(card.weights * (1 - idle))
 
     def explain(self, context: int) -> list[str]:
         """Cells, streams and bytes of every cache."""

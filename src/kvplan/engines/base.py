@@ -117,6 +117,11 @@ class EnginePlan(ABC):
     def read_bytes(self, context: int, sequences: int) -> int:
         """Bytes of cache on one rank that a decode step of so many sequences reads at least."""
 
+    @property
+    @abstractmethod
+    def weights_read_bytes(self) -> int:
+        """Bytes of weights on one rank that a decode step reads at least."""
+
     def explain(self, context: int) -> list[str]:
         """How the engine counts a sequence of so many tokens, a sentence a line."""
         return []

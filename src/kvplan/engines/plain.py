@@ -62,6 +62,15 @@ class PlainPlan(EnginePlan):
         """All that the sequences hold, once."""
         return self.demand(context).resident_bytes(sequences)
 
+    @property
+    def weights_read_bytes(self) -> int:
+        """A card's share of all tensors; of a mixture the part that one token passes through."""
+        share = self.ledger.terms[0].num_bytes
+        weights = self.model.weights
+        if weights is None or not weights.parameters:
+            return share
+        return share * weights.active_parameters // weights.parameters
+
     def explain(self, context: int) -> list[str]:
         """Each kind of layer's formula."""
         return [

@@ -36,6 +36,9 @@ EXPERTS = frozenset({w.EXPERT_IN, w.EXPERT_OUT})
 # Cut in both ways inside; half of what a tower has is as good as a rule for each of them.
 TOWERS = frozenset({w.TOWER, w.ENCODER})
 OUTSIDE_LAYERS = frozenset({w.EMBEDDING, w.HEAD, w.POSITION, w.TOWER, w.PROJECTOR, w.CODEC})
+# What a decode step looks up a row of, or does not touch at all.
+NOT_READ = frozenset({w.EMBEDDING, w.POSITION, w.TOWER, w.PROJECTOR, w.ENCODER, w.CODEC})
+TABLE_ELEMENT_BYTES: Final = 2  # no recipe stores a table in more
 
 # How far a scheme's bytes are off where the checkpoint was not read: layers that a recipe leaves
 # out, scales that a kernel repacks.
@@ -108,6 +111,38 @@ def rank_weights(
         num_bytes = storage.num_bytes(fullest)
     cut = _said(layout)
     return RankWeights(fullest, storage, num_bytes, round(num_bytes * error), f"{source}{cut}")
+
+
+def read_bytes(model: Model, rank: RankWeights) -> int:
+    """The least of a rank's weights that a decode step reads.
+
+    Of a mixture the experts of one token, as all tokens may draw the same; of an embedding nothing
+    but a row, unless it is the head too.
+    """
+    if model.weights is None or not rank.tensors:
+        return rank.num_bytes
+    tied = not model.weights.of_role(w.HEAD)
+    read = tuple(t for t in rank.tensors if t.role not in NOT_READ or (tied and _is_table(t)))
+    active = tuple(
+        t if t.active < 0 else t._replace(copies=min(t.active, t.copies), active=-1) for t in read
+    )
+    if not isinstance(rank.storage, Measured):
+        return rank.storage.num_bytes(active)
+    # Of a measured file only the sum is known: what is left out is taken at its widest.
+    left = _elements(rank.tensors) - _elements(read)
+    kept = max(0, rank.num_bytes - left * TABLE_ELEMENT_BYTES)
+    return kept * _elements(active) // max(_elements(read), 1)
+
+
+def drawn_share(model: Model) -> float:
+    """The part of a mixture's experts that one token passes through; 1 without experts."""
+    tensors = model.weights.tensors if model.weights else ()
+    found, drawn = count_parameters(tuple(t for t in tensors if t.role in EXPERTS))
+    return drawn / found if found else 1.0
+
+
+def _is_table(weight: Weight) -> bool:
+    return weight.role == w.EMBEDDING and weight.cols > 1
 
 
 def _held(model: Model, given: Given) -> Iterator[Weight]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from kvplan.core.model import Model
 from kvplan.engines.base import EnginePlan
 
 
@@ -45,24 +44,12 @@ class SpeedBound:
 
 
 def speed_bound(plan: EnginePlan, bandwidth: int | None, batch: int) -> SpeedBound | None:
-    """The bound on one rank; None without a batch or without a known bandwidth.
-
-    Of a mixture only the experts of one token are counted: tokens may all draw the same ones.
-    """
+    """The bound on one rank; None without a batch or without a known bandwidth."""
     if not batch or not bandwidth:
         return None
-    weights = plan.ledger.terms[0].num_bytes * active_share(plan.model)
     each = -(-batch // plan.replicas)
     return SpeedBound(
         batch=batch,
-        weights_read_s=weights / bandwidth,
+        weights_read_s=plan.weights_read_bytes / bandwidth,
         cache_read_s=plan.read_bytes(plan.asked.context, each) / bandwidth,
     )
-
-
-def active_share(model: Model) -> float:
-    """The part of the weights that one token passes through."""
-    weights = model.weights
-    if weights is None or not weights.parameters:
-        return 1.0
-    return weights.active_parameters / weights.parameters

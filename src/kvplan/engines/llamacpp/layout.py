@@ -141,7 +141,7 @@ def lay_out(request: Request) -> Layout:
 
 def _card(request: Request, caches: Caches, part: Slice, on_host: range) -> Card:
     settings, buffers = request.settings, request.buffers
-    weights = buffers.held(part, on_host) + (_copy(buffers) if part.output else 0)
+    weights = buffers.held(part, on_host)
     cache = caches.between(part.first, part.end) if settings.offload_cache else 0
     compute = card_bytes(request.shape, caches, output=part.output, blocks=part.blocks)
     return Card(part, weights, cache, compute)

@@ -83,6 +83,7 @@ class SGLangEngine(Engine):
             cells=found,
             pools=pools,
             running=running,
+            weights=free.weights,
         )
 
     def changes(self, plan: EnginePlan) -> Iterator[Change]:

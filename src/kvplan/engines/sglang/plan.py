@@ -11,6 +11,7 @@ from kvplan.engines.sglang.cells import Cells
 from kvplan.engines.sglang.pools import Pools
 from kvplan.engines.sglang.requests import Running
 from kvplan.engines.sglang.settings import Settings
+from kvplan.engines.weights import RankWeights, read_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +22,12 @@ class SGLangPlan(EnginePlan):
     cells: Cells
     pools: Pools
     running: Running
+    weights: RankWeights
+
+    @property
+    def weights_read_bytes(self) -> int:
+        """The rank's tensors without what is looked up."""
+        return read_bytes(self.model, self.weights)
 
     def capacity(self, context: int) -> Capacity:
         """Whole requests of so many tokens: both pools, the slots and the cap."""

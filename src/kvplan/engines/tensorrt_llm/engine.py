@@ -64,6 +64,7 @@ class TensorRTEngine(Engine):
             settings=settings,
             cells=found,
             pools=pools,
+            weights=free.weights,
         )
 
     def changes(self, plan: EnginePlan) -> Iterator[Change]:

@@ -10,6 +10,7 @@ from kvplan.engines.demand import UNBOUNDED
 from kvplan.engines.tensorrt_llm.blocks import WindowPool, blocks_of
 from kvplan.engines.tensorrt_llm.cells import Cells
 from kvplan.engines.tensorrt_llm.settings import Settings
+from kvplan.engines.weights import RankWeights, read_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +20,12 @@ class TensorRTPlan(EnginePlan):
     settings: Settings
     cells: Cells
     pools: tuple[WindowPool, ...]
+    weights: RankWeights
+
+    @property
+    def weights_read_bytes(self) -> int:
+        """The rank's tensors without what is looked up."""
+        return read_bytes(self.model, self.weights)
 
     def capacity(self, context: int) -> Capacity:
         """Whole requests in every pool, up to the batch."""

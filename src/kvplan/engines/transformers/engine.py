@@ -77,6 +77,7 @@ class TransformersEngine(Engine):
             room=max(0, room),
             new_tokens=new_tokens,
             activation_bytes=activation_bytes(model, tp) if asked.pool_bytes is None else 0,
+            weights=weights,
         )
 
     def changes(self, plan: EnginePlan) -> Iterator[Change]:

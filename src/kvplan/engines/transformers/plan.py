@@ -8,6 +8,7 @@ from kvplan.core.units import MAX_TOKENS
 from kvplan.engines.base import Capacity, EnginePlan
 from kvplan.engines.demand import UNBOUNDED
 from kvplan.engines.transformers.caches import SequenceCache
+from kvplan.engines.weights import RankWeights, read_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +19,12 @@ class TransformersPlan(EnginePlan):
     room: int
     new_tokens: int
     activation_bytes: int  # of one token of a prompt, at least
+    weights: RankWeights
+
+    @property
+    def weights_read_bytes(self) -> int:
+        """The rank's tensors without what is looked up."""
+        return read_bytes(self.model, self.weights)
 
     def needed(self, context: int) -> int:
         """Bytes that one sequence takes on its way to so many tokens, activations included."""

@@ -9,12 +9,16 @@ from kvplan.core.layers import FullAttention, Layer
 from kvplan.core.model import Model
 from kvplan.core.states import RecurrentState
 from kvplan.core.units import MAX_TOKENS
+from kvplan.core.version import Version
 from kvplan.engines.base import Capacity, EnginePlan
 from kvplan.engines.vllm.admission import longest_that_fits
 from kvplan.engines.vllm.cells import element_bytes
 from kvplan.engines.vllm.groups import CacheGroup
+from kvplan.engines.vllm.memory.ledger import rank_weights_of
+from kvplan.engines.vllm.rules import NEWEST
 from kvplan.engines.vllm.settings import Settings
 from kvplan.engines.vllm.specs import FullSpec, Request, RingSpec, StateSpec
+from kvplan.engines.weights import read_bytes
 
 UNBOUNDED = 1 << 40  # sequences of a cache that takes no block
 
@@ -107,6 +111,14 @@ class VllmPlan(EnginePlan):
             for layer, count in self.model.layers()
         )
         return each * sequences // (layout.pp * layout.dcp)
+
+    @property
+    def weights_read_bytes(self) -> int:
+        """The rank's tensors without what is looked up; nothing where they are unknown."""
+        version = Version.parse(self.version or NEWEST)
+        weights_bytes = self.asked.weights_bytes
+        rank = rank_weights_of(self.model, self.node, self.launch, version, weights_bytes)
+        return 0 if rank is None else read_bytes(self.model, rank)
 
     def explain(self, context: int) -> list[str]:
         """The blocks of each group, and of a sequence over all of them."""

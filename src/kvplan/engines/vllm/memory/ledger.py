@@ -21,7 +21,7 @@ from kvplan.engines.vllm.memory.batch import Batch, batch_of, runner_two, settin
 from kvplan.engines.vllm.memory.encoder import encoder_of
 from kvplan.engines.vllm.memory.extras import adapters, draft_weights
 from kvplan.engines.vllm.memory.graphs import graphs_of
-from kvplan.engines.vllm.memory.loaded import on_rank
+from kvplan.engines.vllm.memory.loaded import OnRank, on_rank
 from kvplan.engines.vllm.memory.machine import (
     CONTEXT,
     CONTEXT_OF_GROUP,
@@ -30,7 +30,7 @@ from kvplan.engines.vllm.memory.machine import (
 )
 from kvplan.engines.vllm.memory.outside_torch import outside_torch
 from kvplan.engines.vllm.memory.sampler import sampler_of
-from kvplan.engines.weights import Given, Layout
+from kvplan.engines.weights import Given, Layout, RankWeights
 
 # utils/mem_utils.py: from here on what is reserved and free counts too (total_consumed).
 STRANDED_COUNTS_SINCE = Version((0, 26))
@@ -113,6 +113,16 @@ class _Run:
         return cls(batch=batch, second=second and on_gpu, pooling=pooling, towers=towers)
 
 
+def rank_weights_of(
+    model: Model, node: Node, launch: Launch, version: Version, weights_bytes: int | None
+) -> RankWeights | None:
+    """The tensors of the fullest rank, None where nothing is known of them."""
+    machine = machine_of(node)
+    run = _Run.of(model, launch, version, machine)
+    found = _loaded(model, launch, machine, run, weights_bytes)
+    return None if found is None else found.rank
+
+
 def embeds(model: Model, launch: Launch) -> bool:
     """Whether the model embeds or ranks and samples nothing: by flag, else by its name.
 
@@ -135,20 +145,8 @@ def _inside(
 ) -> list[Term]:
     """The terms before the pool, and graphs whether they count or not."""
     batch = run.batch
-    whole = bool(setting(launch, "--enable-expert-parallel", False))
     replicas = int(setting(launch, "--data-parallel-size", 1))
-    found = on_rank(
-        model,
-        Layout(tp=batch.tp, pp=batch.pp, expert_ranks=batch.tp * replicas if whole else 0),
-        Given(
-            dtype=str(setting(launch, "--dtype", "")),
-            quantization=str(setting(launch, "--quantization", "")),
-            total_bytes=weights_bytes,
-            without_head=run.pooling,
-            without_towers=not run.towers,
-        ),
-        machine,
-    )
+    found = _loaded(model, launch, machine, run, weights_bytes)
     if found is None:
         return [_unknown_weights()]
     rank, model_takes = found
@@ -171,6 +169,27 @@ def _inside(
     if not eager:
         terms.append(_graphs(model, version, machine, run))
     return terms
+
+
+def _loaded(
+    model: Model, launch: Launch, machine: Machine, run: _Run, weights_bytes: int | None
+) -> OnRank | None:
+    """The fullest rank's tensors, and what they take once loaded."""
+    batch = run.batch
+    whole = bool(setting(launch, "--enable-expert-parallel", False))
+    ranks = batch.tp * int(setting(launch, "--data-parallel-size", 1))
+    return on_rank(
+        model,
+        Layout(tp=batch.tp, pp=batch.pp, expert_ranks=ranks if whole else 0),
+        Given(
+            dtype=str(setting(launch, "--dtype", "")),
+            quantization=str(setting(launch, "--quantization", "")),
+            total_bytes=weights_bytes,
+            without_head=run.pooling,
+            without_towers=not run.towers,
+        ),
+        machine,
+    )
 
 
 def _graphs(model: Model, version: Version, machine: Machine, run: _Run) -> Term:

@@ -34,7 +34,8 @@ def in_turn(first: Callable[[], object], second: Callable[[], object], runs: int
 
 def command(*words: str) -> Callable[[], object]:
     """A command run to its end, its output thrown away."""
-    return lambda: subprocess.run(words, stdout=subprocess.DEVNULL, check=True, timeout=60)
+    quiet = subprocess.DEVNULL
+    return lambda: subprocess.run(words, stdout=quiet, stderr=quiet, check=True, timeout=60)
 
 
 def peer(package: str) -> Path | None:

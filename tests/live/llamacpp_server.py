@@ -27,12 +27,17 @@ def parameters(model: str, asked: dict[str, object]) -> xllamacpp.CommonParams:
     found.fit_params = False
     found.verbosity = 10
     for name, value in asked.items():
-        if name in TYPES:
-            value = getattr(xllamacpp.ggml_type, f"GGML_TYPE_{str(value).upper()}")
-        elif name == "flash_attn_type":
-            value = getattr(xllamacpp.llama_flash_attn_type, str(value))
-        setattr(found, name, value)
+        setattr(found, name, constant(name, value))
     return found
+
+
+def constant(name: str, value: object) -> object:
+    """The library's constant where a parameter takes one."""
+    if name in TYPES:
+        return getattr(xllamacpp.ggml_type, f"GGML_TYPE_{str(value).upper()}")
+    if name == "flash_attn_type":
+        return getattr(xllamacpp.llama_flash_attn_type, str(value))
+    return value
 
 
 def main() -> None:

@@ -84,7 +84,7 @@ def log(name: str) -> tuple[str, ...]:
 
 
 def plan(name: str) -> LlamaPlan:
-    """kvplan's plan of the same start, from the very file."""
+    """The plan of the same start, from the very file."""
     asked = STARTS[name]
     found = kvplan.fit(
         WEIGHTS / f"{asked.model}.gguf",

@@ -47,7 +47,7 @@ def test_lines_are_those_of_the_build(start: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("start", STARTS, ids=label)
 def test_buffers_of_the_build(start: dict[str, Any]) -> None:
-    """The output buffer to the printed digit; the graph's within the error that is stated for it."""
+    """The output buffer to the printed digit; the graph's within its stated error."""
     layout = plan_of(start).layout
     graph = layout.on_host_alone()
 

@@ -15,7 +15,14 @@ from kvplan.core.errors import BadValue
 from kvplan.core.model import Model
 from kvplan.core.units import ceil_div
 from kvplan.core.weights import ByBlock, Weights
-from kvplan.engines.llamacpp.file_types import FILE_TYPES, FileType, file_type, weight_bytes
+from kvplan.engines.llamacpp.file_types import (
+    FILE_TYPES,
+    MIXTURE_ERROR,
+    PLAIN,
+    FileType,
+    file_type,
+    weight_bytes,
+)
 from kvplan.engines.llamacpp.placement import Slice
 
 # Encoders are another file (--mmproj), which goes beside the model.
@@ -119,6 +126,8 @@ def _counted(tensors: tuple[w.Weight, ...], kind: FileType) -> tuple[int, int, i
 def _estimated(weights: Weights, depth: int, kind: tuple[FileType, float]) -> Buffers:
     found, error = kind
     embedding, output, blocks, experts = _counted(weights.tensors, found)
+    if experts and found.most not in PLAIN:
+        error = max(error, MIXTURE_ERROR)
     each, expert = ceil_div(blocks, max(depth, 1)), ceil_div(experts, max(depth, 1))
     return Buffers(
         parts=ByBlock(embedding, (each,) * depth, (expert,) * depth, output),

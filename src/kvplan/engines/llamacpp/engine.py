@@ -75,7 +75,7 @@ class LlamaCpp(Engine):
         request = _request_of(model, node, asked, geometry, settings, choose)
         fitted = self._fitted(model, node, asked, request, choose)
         layout = fitted.layout
-        starts = layout.fullest.total <= node.memory_bytes
+        starts = layout.fullest.total <= node.available_bytes
         host_cache = choose("--cache-ram", HOST_CACHES.at(known.version))
         return LlamaPlan(
             engine=self.name,
@@ -121,7 +121,7 @@ class LlamaCpp(Engine):
         by_hand = ("--tensor-split", "--override-tensor", "--cpu-moe", "--n-cpu-moe")
         mode = choose("--split-mode", "layer")
         wish = Wish(
-            free=node.memory_bytes - CARD_CONTEXT,
+            free=node.available_bytes - CARD_CONTEXT,
             target=choose("--fit-target", FIT_TARGET),
             least_context=choose("--fit-ctx", FIT_CONTEXT),
             context_given=settings.context_given,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kvplan.core.model import Model
 from kvplan.engines.llamacpp.buffers import Buffers
 from kvplan.engines.llamacpp.caches import Caches, caches_of
 from kvplan.engines.llamacpp.compute import (
     CARD_CONTEXT,
+    MATRICES,
     Estimate,
     Shape,
     card_bytes,
@@ -20,6 +21,8 @@ from kvplan.engines.llamacpp.compute import (
 from kvplan.engines.llamacpp.geometry import Geometry
 from kvplan.engines.llamacpp.placement import Placement, Slice, place
 from kvplan.engines.llamacpp.settings import Settings
+
+EXPERT_MATRICES: Final = 3  # gate, up and down, each of all experts
 
 
 class Card(NamedTuple):
@@ -93,7 +96,7 @@ class Layout:
 
     def on_host_alone(self) -> Estimate:
         """The graph where no card is used: all of it in one buffer of the host."""
-        return card_bytes(self.request.shape, self.caches, output=True, blocks=1)
+        return card_bytes(self.request.shape, self.caches, output=True)
 
     def fits(self, free: int) -> bool:
         """Whether every card's buffers are within what it has free."""
@@ -119,7 +122,7 @@ def lay_out(request: Request) -> Layout:
     )
     on_host = range(min(request.experts, depth))
     cut = request.mode in ("row", "tensor", "graph")
-    cards = tuple(_card(request, caches, part, on_host) for part in placement.cards)
+    cards = tuple(_card(request, caches, part, on_host, placement.host) for part in placement.cards)
     if cut:
         cards = _evened(cards, request)
     held = sum(card.weights for card in cards)
@@ -139,12 +142,29 @@ def lay_out(request: Request) -> Layout:
     )
 
 
-def _card(request: Request, caches: Caches, part: Slice, on_host: range) -> Card:
+def _card(request: Request, caches: Caches, part: Slice, on_host: range, host: Slice) -> Card:
     settings, buffers = request.settings, request.buffers
     weights = buffers.held(part, on_host)
     cache = caches.between(part.first, part.end) if settings.offload_cache else 0
-    compute = card_bytes(request.shape, caches, output=part.output, blocks=part.blocks)
+    if not part.blocks and not part.output:
+        return Card(part, weights, cache, Estimate(0, 0))
+    copied = _copied(request, on_host, host)
+    compute = card_bytes(request.shape, caches, output=part.output, copied=copied)
     return Card(part, weights, cache, compute)
+
+
+def _copied(request: Request, experts: range, host: Slice) -> int:
+    """The largest weights of host memory, which a batch of 32 and more is computed with on a card.
+
+    ggml-cuda, offload_op (b11434): the output where it is in host memory, else a block's matrix.
+    """
+    parts = request.buffers.parts
+    largest = request.buffers.output if host.output else 0
+    if host.blocks:
+        largest = max(largest, max(parts.blocks[: host.end]) // MATRICES)
+    if experts:
+        largest = max(largest, max(parts.experts[experts.start : experts.stop]) // EXPERT_MATRICES)
+    return largest
 
 
 def _copy(buffers: Buffers) -> int:

@@ -23,11 +23,11 @@ KINDS: Final = {ATTENTION: "full_attention", WINDOW: "sliding_window", RECURRENT
 def ledger(layout: Layout, node: Node, asked: Asked, host_cache: int) -> Ledger:
     """The fullest card's terms, the host's between them, its caches last."""
     card = layout.fullest
-    terms = [*_card_terms(layout, card), *_host_terms(layout, host_cache)]
+    terms = [*_card_terms(layout, card), *node.others, *_host_terms(layout, host_cache)]
     cache = Term(name="kv_pool", num_bytes=card.cache, source=_cells_said(layout))
     if asked.pool_bytes is not None:
         cache = Term(name="kv_pool", num_bytes=asked.pool_bytes, source="--kv-pool")
-    left = node.memory_bytes - card.total
+    left = node.available_bytes - card.total
     if left > 0 and asked.pool_bytes is None:
         source = "what is not asked for"
         terms.append(Term(name="left_free", num_bytes=left, source=source, inside_budget=False))
@@ -124,7 +124,7 @@ def refusal(layout: Layout, node: Node) -> str:
     """Why it does not start, and the nearest values that do."""
     card = layout.fullest
     said = (
-        f"A card needs {format_bytes(card.total)} and has {format_bytes(node.memory_bytes)}: "
+        f"A card needs {format_bytes(card.total)} and has {format_bytes(node.available_bytes)}: "
         f"weights {format_bytes(card.weights)}, caches {format_bytes(card.cache)}, graph about "
         f"{format_bytes(card.compute.num_bytes)}, context about {format_bytes(CARD_CONTEXT)}."
     )
@@ -133,7 +133,7 @@ def refusal(layout: Layout, node: Node) -> str:
 
 
 def _context_that_fits(layout: Layout, node: Node) -> Iterator[str]:
-    request, free = layout.request, node.memory_bytes - CARD_CONTEXT
+    request, free = layout.request, node.available_bytes - CARD_CONTEXT
     step = 256 * request.settings.streams
     low, high = 0, request.settings.context // step
     while high - low > 1:
@@ -147,7 +147,7 @@ def _context_that_fits(layout: Layout, node: Node) -> Iterator[str]:
 
 
 def _layers_that_fit(layout: Layout, node: Node) -> Iterator[str]:
-    request, free = layout.request, node.memory_bytes - CARD_CONTEXT
+    request, free = layout.request, node.available_bytes - CARD_CONTEXT
     low, high = 0, min(request.layers, request.geometry.layers + 1)
     while high - low > 1:
         middle = (low + high) // 2

@@ -131,7 +131,10 @@ def test_what_does_not_fit_exits_one(capsys: pytest.CaptureFixture[str]) -> None
     answer = json.loads(capsys.readouterr().out)
 
     assert (1, False) == (status, answer["fits"])
-    assert "The weights take 61.02 GiB of a card's 23.99 GiB." == answer["reason"]
+    assert (
+        "The weights take 61.02 GiB of a card's 23.99 GiB. The nearest that fits: --gpus 4."
+        == answer["reason"]
+    )
 
 
 def test_a_round_number_of_gb_is_questioned(capsys: pytest.CaptureFixture[str]) -> None:

@@ -59,6 +59,12 @@ def fit(
     bandwidth: Annotated[
         str | None, typer.Option("--bandwidth", help="A card's memory bandwidth: 2000GB/s.")
     ] = None,
+    free_memory: Annotated[
+        str | None, typer.Option("--free-memory", help="What a card has free at the start: 70GiB.")
+    ] = None,
+    host_bandwidth: Annotated[
+        str | None, typer.Option("--host-bandwidth", help="From host memory to a card: 25GB/s.")
+    ] = None,
     kv_pool: Annotated[
         str | None, typer.Option("--kv-pool", help="A card's pool as a log states it: 39.28GiB.")
     ] = None,
@@ -98,7 +104,9 @@ def fit(
         concurrency=concurrency,
         weights_bytes=weights_bytes,
         gpu_memory=gpu_memory,
+        free_memory=free_memory,
         bandwidth=bandwidth,
+        host_bandwidth=host_bandwidth,
         kv_pool=kv_pool,
         shared_prefix=shared_prefix,
         price=price,

@@ -17,6 +17,8 @@ class Device:
 
     ``memory_bytes`` is the reported total; ``framework_memory_bytes`` the total that torch sees,
     where it was observed; bandwidth and peaks are the vendor's figures, dense. None is unknown.
+    ``sliced`` is a part of a card (MIG). ``gpu_working_set_mib_by_ram_gb`` is what a system with
+    unified memory gives its GPU by default, by the RAM installed.
     """
 
     name: str
@@ -31,6 +33,8 @@ class Device:
     tdp_w: float | None = None
     devices_per_card: int = 1
     unified_memory: bool = False
+    sliced: bool = False
+    gpu_working_set_mib_by_ram_gb: Mapping[str, int] = field(default_factory=dict)
     aliases: tuple[str, ...] = ()
     usual_for: tuple[str, ...] = ()
     memory_note: str = ""

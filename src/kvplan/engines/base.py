@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from kvplan.core.device import Device
 from kvplan.core.launch import Launch
-from kvplan.core.ledger import Ledger
+from kvplan.core.ledger import Ledger, Term
 from kvplan.core.model import Model
 from kvplan.core.pool import Pool
 from kvplan.engines.flags import FlagTable
@@ -23,11 +23,29 @@ from kvplan.engines.flags import FlagTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """``gpus`` devices of one kind; ``memory_bytes`` is one device's as the driver reports it."""
+    """``gpus`` devices of one kind; ``memory_bytes`` is one device's as the driver reports it.
+
+    ``free_bytes`` is what it has free at the start, where other processes hold some of it.
+    """
 
     device: Device
     gpus: int
     memory_bytes: int
+    free_bytes: int | None = None
+
+    @property
+    def available_bytes(self) -> int:
+        """What a start finds free of one device."""
+        return self.memory_bytes if self.free_bytes is None else self.free_bytes
+
+    @property
+    def others(self) -> tuple[Term, ...]:
+        """The ledger's term of other processes, where there are any."""
+        held = self.memory_bytes - self.available_bytes
+        if held <= 0:
+            return ()
+        said = "not free at the start (--free-memory)"
+        return (Term(name="other_processes", num_bytes=held, source=said, inside_budget=False),)
 
     @property
     def framework_memory_bytes(self) -> int:
@@ -135,6 +153,7 @@ class Engine(ABC):
     versions: ClassVar[tuple[str, str]]  # the oldest and the newest that are modelled
     flags: ClassVar[FlagTable]
     length_flag: ClassVar[str] = ""  # the flag that bounds a sequence's tokens
+    not_on: ClassVar[tuple[str, ...]] = ()  # vendors whose devices it has no kernels for
 
     def asked_length(self, flags: Mapping[str, Any]) -> int | None:
         """The tokens that the flags bound a sequence to, where they do."""

@@ -98,7 +98,7 @@ class PlainEngine(Engine):
         allowance = asked.flags.get("--allowance", 0)
         fmt = asked.flags.get("--kv-dtype", FORMATS["bf16"])
         share = ceil_div(weights, node.gpus)
-        left = node.memory_bytes - share - allowance
+        left = node.available_bytes - share - allowance
         if node.gpus > 1:
             weights_source = f"{weights_source}, split evenly over {node.gpus} cards"
         given = "flag" if "--allowance" in asked.flags else "default: nothing"
@@ -106,6 +106,7 @@ class PlainEngine(Engine):
             (
                 Term(name="weights", num_bytes=share, source=weights_source),
                 Term(name="allowance", num_bytes=allowance, source=given),
+                *node.others,
                 _pool_term(left, asked),
             )
         )
@@ -188,11 +189,12 @@ def _pool_term(left: int, asked: Asked) -> Term:
 
 
 def _nothing_left(share: int, allowance: int, node: Node) -> str:
-    memory = format_bytes(node.memory_bytes)
-    if share > node.memory_bytes:
-        return f"The weights take {format_bytes(share)} of a card's {memory}."
+    memory = format_bytes(node.available_bytes)
+    whose = "a card's" if node.free_bytes is None else "the free"
+    if share > node.available_bytes:
+        return f"The weights take {format_bytes(share)} of {whose} {memory}."
     return (
-        f"Weights and allowance take {format_bytes(share + allowance)} of a card's {memory}: "
+        f"Weights and allowance take {format_bytes(share + allowance)} of {whose} {memory}: "
         "nothing is left for the cache."
     )
 

@@ -12,6 +12,7 @@ from kvplan.engines.names import DEFAULT_ENGINE
 from kvplan.planning.answer import Answer
 from kvplan.planning.cost import Cost, cost_of
 from kvplan.planning.levers import Lever, levers_of
+from kvplan.planning.nearest import nearest
 from kvplan.planning.question import Question, ask
 from kvplan.planning.speed import SpeedBound, speed_bound
 from kvplan.readers.open_model import ModelSource
@@ -48,11 +49,18 @@ class FitAnswer(Answer):
 
     @property
     def reason(self) -> str | None:
-        """The first term that breaks the plan, with its arithmetic; None where it fits."""
+        """The first term that breaks the plan, its arithmetic and what works; None where it fits."""
         if self.fits:
             return None
+        works = nearest(self.question.engine, self.plan, self.wanted)
+        said = self._broken
+        return f"{said} The nearest that fits: {', or '.join(works)}." if works else said
+
+    @property
+    def _broken(self) -> str:
+        """Why it does not start, or what so many sequences lack."""
         if not self.plan.starts:
-            return self.plan.reason
+            return self.plan.reason or "It does not start."
         context = self.question.asked.context
         one, pool = self.plan.sequence_bytes(context), self.plan.pool.num_bytes
         return (
@@ -130,7 +138,9 @@ def fit(
     concurrency: int | None = None,
     weights_bytes: int | str | None = None,
     gpu_memory: int | str | None = None,
+    free_memory: int | str | None = None,
     bandwidth: int | str | None = None,
+    host_bandwidth: int | str | None = None,
     kv_pool: int | str | None = None,
     shared_prefix: int | str | None = None,
     price: float | None = None,
@@ -153,7 +163,9 @@ def fit(
         concurrency: conversations that have to fit, and the batch that speed is asked for.
         weights_bytes: what the weights take, in place of what the source says.
         gpu_memory: one card's memory, in place of what its driver reports.
+        free_memory: what one card has free at the start, where other processes hold some of it.
         bandwidth: one card's memory bandwidth, as ``2000GB/s``.
+        host_bandwidth: of the link from one card to its host's memory, one way, as ``25GB/s``.
         kv_pool: one card's pool as a log states it, instead of predicting it.
         shared_prefix: tokens that all conversations share and that are kept once.
         price: of one card for one hour.
@@ -178,7 +190,9 @@ def fit(
         concurrency=concurrency,
         weights_bytes=weights_bytes,
         gpu_memory=gpu_memory,
+        free_memory=free_memory,
         bandwidth=bandwidth,
+        host_bandwidth=host_bandwidth,
         kv_pool=kv_pool,
         shared_prefix=shared_prefix,
         price=price,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from kvplan.core.errors import KvplanError
-from kvplan.engines.base import Engine, EnginePlan
+from kvplan.engines.base import Change, Engine, EnginePlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,11 +25,18 @@ class Lever:
         return asdict(self)
 
 
+def changes_of(engine: Engine, base: EnginePlan) -> Iterator[Change]:
+    """The engine's changes, without those that the devices cannot follow."""
+    for change in engine.changes(base):
+        if not (base.node.device.sliced and change.node.gpus > base.node.gpus):
+            yield change
+
+
 def levers_of(engine: Engine, base: EnginePlan) -> list[Lever]:
     """Every lever that applies to a plan, each recomputed by the engine's own rules."""
     before = base.capacity(base.asked.context).sequences if base.starts else 0
     found = []
-    for change in engine.changes(base):
+    for change in changes_of(engine, base):
         try:
             plan = engine.plan(change.model, change.node, change.asked)
         except KvplanError:

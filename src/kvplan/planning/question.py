@@ -14,8 +14,10 @@ from kvplan.core.units import GIB, format_bytes, parse_bandwidth, parse_bytes, p
 from kvplan.engines.base import Asked, Engine, Node
 from kvplan.engines.names import DEFAULT_ENGINE
 from kvplan.engines.registry import engine_of
+from kvplan.readers import mig, unified
 from kvplan.readers.devices import find_device
 from kvplan.readers.families.base import Options
+from kvplan.readers.host_links import HostLink, host_link
 from kvplan.readers.open_model import ModelSource, open_model
 
 USUAL_CONTEXT = 32768
@@ -36,6 +38,7 @@ class Question:
     engine: Engine
     asked: Asked
     bandwidth_bytes_per_s: int | None
+    host_link: HostLink | None
     price: float | None
     currency: str
     sources: Mapping[str, tuple[object, str]]
@@ -53,7 +56,9 @@ def ask(
     concurrency: int | None = None,
     weights_bytes: int | str | None = None,
     gpu_memory: int | str | None = None,
+    free_memory: int | str | None = None,
     bandwidth: int | str | None = None,
+    host_bandwidth: int | str | None = None,
     kv_pool: int | str | None = None,
     shared_prefix: int | str | None = None,
     price: float | None = None,
@@ -83,9 +88,12 @@ def ask(
         raise BadValue("--context 0 holds no conversation.", "Give a length such as 32k.")
     rate = device.bandwidth_bytes_per_s if bandwidth is None else parse_bandwidth(bandwidth)
     memory = device.memory_bytes or 0
+    free = None if free_memory is None else _free(parse_bytes(free_memory), memory)
+    if device.sliced and gpus > 1:
+        raise BadValue(mig.ALONE.format(device.title), "Ask of one; each can serve a copy.")
     return Question(
         model=found,
-        node=Node(device=device, gpus=gpus, memory_bytes=memory),
+        node=Node(device=device, gpus=gpus, memory_bytes=memory, free_bytes=free),
         engine=spoken,
         asked=Asked(
             context=tokens,
@@ -97,6 +105,7 @@ def ask(
             shared_prefix=parse_tokens(shared_prefix or 0),
         ),
         bandwidth_bytes_per_s=rate or None,
+        host_link=_host_link(device, host_bandwidth),
         price=price,
         currency=currency[:8].upper(),
         sources={
@@ -107,6 +116,8 @@ def ask(
         warnings=(
             *found.warnings,
             *said,
+            *([unified.SHARED.format(device.title)] if _shares(device, free) else []),
+            *_vendor_warning(spoken, device),
             *_context_warning(found, tokens),
             *_memory_unit_warning(gpu_memory),
         ),
@@ -133,19 +144,45 @@ def _device(gpu: str | None, gpu_memory: int | str | None) -> tuple[Device, tupl
         if memory < 1:
             raise BadValue("--gpu-memory 0 is no card.", "Give its memory, as in 80GiB.")
         return replace(device, memory_bytes=memory), said
-    if device.memory_bytes is None:
-        depends = " (it depends on what is installed)" if device.unified_memory else ""
+    if device.memory_bytes is not None:
+        return device, said
+    if device.unified_memory:
+        raise unified.unknown_memory(device)
+    raise BadValue(
+        f"What memory {device.title} reports is not known.",
+        "Pass it with --gpu-memory, as its driver prints it.",
+    )
+
+
+def _free(free: int, memory: int) -> int:
+    if free > memory:
         raise BadValue(
-            f"What memory {device.title} reports is not known{depends}.",
-            "Pass it with --gpu-memory, as its driver prints it.",
+            f"--free-memory {format_bytes(free)} is more than the card's {format_bytes(memory)}."
         )
-    return device, said
+    return free
+
+
+def _shares(device: Device, free: int | None) -> bool:
+    """Whether something else may hold a part of the memory, and nobody said how much."""
+    return device.unified_memory and free is None
+
+
+def _host_link(device: Device, given: int | str | None) -> HostLink | None:
+    if given is not None:
+        return HostLink(parse_bandwidth(given), "--host-bandwidth")
+    return host_link(device)
 
 
 def _usual_context(model: Model, bound: int | None) -> int:
     """32k, the model's maximum, or what the engine is started for: the least."""
     most = min(USUAL_CONTEXT, model.max_context_tokens or USUAL_CONTEXT)
     return most if bound is None else min(most, bound)
+
+
+def _vendor_warning(engine: Engine, device: Device) -> list[str]:
+    if device.vendor not in engine.not_on:
+        return []
+    return [f"{engine.name} has no kernels for {device.title}: planned as if it had."]
 
 
 def _context_warning(model: Model, tokens: int) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from kvplan.core.device import Device
 from kvplan.core.errors import UnknownName
+from kvplan.readers import mig, unified
 
 _FIELDS = {field.name for field in fields(Device)}
 
@@ -56,6 +57,9 @@ def find_device(name: str) -> tuple[Device, tuple[str, ...]]:
     found = _by_name().get(asked)
     if found is not None:
         return found, _form_warning(name, asked, found)
+    derived = _slice(name[:100]) or _with_ram(name[:100])
+    if derived is not None:
+        return derived
     forms = sorted({d.name for key, d in _by_name().items() if asked and asked in key})
     if len(forms) > 1:
         raise UnknownName(
@@ -69,6 +73,25 @@ def find_device(name: str) -> tuple[Device, tuple[str, ...]]:
         names,
         "See kvplan gpus, or give --gpu-memory and --bandwidth without a name.",
     )
+
+
+def _slice(name: str) -> tuple[Device, tuple[str, ...]] | None:
+    """A MIG slice by its card's name and its profile."""
+    parts = mig.split_name(name)
+    if parts is None:
+        return None
+    card, said = find_device(parts[0])
+    found, more = mig.slice_of(card, parts[1])
+    return found, said + more
+
+
+def _with_ram(name: str) -> tuple[Device, tuple[str, ...]] | None:
+    """A device with unified memory by its name and the RAM installed."""
+    parts = unified.split_name(name)
+    device = _by_name().get(fold(parts[0])) if parts else None
+    if parts is None or device is None or not device.gpu_working_set_mib_by_ram_gb:
+        return None
+    return unified.with_ram(device, parts[1]), ()
 
 
 def _form_warning(name: str, asked: str, device: Device) -> tuple[str, ...]:

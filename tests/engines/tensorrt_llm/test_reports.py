@@ -78,7 +78,7 @@ def misses(row: Row) -> Iterator[str]:
     if size:
         yield from _within(row, "kv_pool", size)
     if row.said.get("available_gib"):
-        yield from _within(row, "free_memory", row.said["available_gib"])
+        yield from _within(row, "free_after_load", row.said["available_gib"])
 
 
 def _within(row: Row, flag: str, figure: float) -> Iterator[str]:

@@ -51,7 +51,7 @@ def memory(model: Model, node: Node, asked: Asked, settings: Settings) -> Memory
     weights = _weights(model, asked, settings)
     stated = asked.flags.get("--free-before-load")
     context = CONTEXT_BYTES + CONTEXT_BYTES_A_RANK * min(settings.tp * settings.pp, 8)
-    before = stated if stated is not None else max(0, node.memory_bytes - context)
+    before = stated if stated is not None else max(0, node.available_bytes - context)
     after = asked.flags.get("--free-after-load")
     if after is None:
         after = before - weights.num_bytes - LOAD_BYTES

@@ -43,11 +43,12 @@ def _terms(
     )
     yield Term(
         name="context_and_communication",
-        num_bytes=max(0, node.memory_bytes - memory.before),
+        num_bytes=max(0, node.available_bytes - memory.before),
         source="--free-before-load" if memory.stated else "estimate from two logs",
         error_bytes=0 if memory.stated else CONTEXT_ERROR,
         inside_budget=False,
     )
+    yield from node.others
     yield Term(
         name="activations_and_graphs",
         num_bytes=max(0, slack),
@@ -173,11 +174,6 @@ def warnings(
 ) -> tuple[str, ...]:
     """What was assumed on the way."""
     found = list(known.warnings)
-    if node.device.unified_memory and not memory.stated:
-        found.append(
-            "On unified memory SGLang counts the system's free memory, which drifts: pass "
-            "--free-before-load."
-        )
     if cells.compressed:
         found.append("DeepSeek V4's pools are counted by the rule of SGLang 0.5.12.")
     if any(layer.window for layer, _ in model.layers()) and not settings.pooled_windows:

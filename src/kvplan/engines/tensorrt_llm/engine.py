@@ -26,6 +26,7 @@ class TensorRTEngine(Engine):
     how: ClassVar[str] = "a fraction of what is free after loading, in blocks"
     versions: ClassVar[tuple[str, str]] = ("0.5", "1.2")
     flags: ClassVar[FlagTable] = FLAGS
+    not_on: ClassVar[tuple[str, ...]] = ("Apple", "AMD", "Intel", "Google", "AWS", "Huawei")
 
     def plan(self, model: Model, node: Node, asked: Asked) -> TensorRTPlan:
         """The blocks of one rank.

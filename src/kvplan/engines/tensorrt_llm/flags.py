@@ -69,6 +69,6 @@ FLAGS = FlagTable(
         ),
         Flag(("--quantization", "--quant-algo"), word(), "The weights' scheme, as fp8."),
         Flag(("--dtype",), word(), "The weights' type."),
-        Flag(("--free-memory",), size, "'available' of the log's memory line."),
+        Flag(("--free-after-load",), size, "'available' of the log's memory line."),
     ),
 )

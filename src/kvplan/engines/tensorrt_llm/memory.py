@@ -4,7 +4,8 @@
 
 Step buffers are an estimate from six start-up reports, with the whole of it as its error: the
 context of a step (activations), and the sampler's copies of the logits, which grow with
-``max_batch_size`` × vocabulary. A log's own ``available`` replaces all of it (--free-memory).
+``max_batch_size`` × vocabulary. A log's own ``available`` replaces all of it
+(--free-after-load).
 """
 
 from __future__ import annotations
@@ -55,13 +56,13 @@ def memory(model: Model, node: Node, asked: Asked, settings: Settings) -> Memory
             f"What the weights of {model.name} weigh cannot be told from its config.",
             "Pass it with --weights-bytes, as in --weights-bytes 14.9GiB.",
         )
-    stated = asked.flags.get("--free-memory")
+    stated = asked.flags.get("--free-after-load")
     if stated is not None:
-        rest = max(0, node.memory_bytes - stated - weights.num_bytes)
+        rest = max(0, node.available_bytes - stated - weights.num_bytes)
         context = min(rest, CONTEXT_BYTES)
         return Memory(stated, weights, context, rest - context, stated=True)
     buffers = step_buffers(model, settings)
-    free = node.memory_bytes - CONTEXT_BYTES - weights.num_bytes - buffers
+    free = node.available_bytes - CONTEXT_BYTES - weights.num_bytes - buffers
     return Memory(free, weights, CONTEXT_BYTES, buffers, stated=False)
 
 

@@ -35,10 +35,13 @@ def ledger(node: Node, memory: Memory, settings: Settings, states: int, cache: T
             error_bytes=memory.context // 2,
             inside_budget=False,
         ),
+        *node.others,
         Term(
             name="step_buffers",
             num_bytes=memory.buffers,
-            source="the rest of --free-memory" if memory.stated else "estimate from six reports",
+            source="the rest of --free-after-load"
+            if memory.stated
+            else "estimate from six reports",
             error_bytes=0 if memory.stated else memory.buffers,
             inside_budget=False,
         ),
@@ -156,7 +159,7 @@ def command(model: Model, settings: Settings) -> str:
     """The command that starts it so."""
     words = [f"trtllm-serve {model.name}"]
     for flag, (value, source) in settings.launch.settings.items():
-        if flag == "--free-memory" or source not in ("flag", "--gpus"):
+        if flag == "--free-after-load" or source not in ("flag", "--gpus"):
             continue
         if source == "--gpus" and value == 1:
             continue

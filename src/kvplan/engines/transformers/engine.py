@@ -56,7 +56,7 @@ class TransformersEngine(Engine):
         cache = _cache(model, tp, choose)
         weights = _weights(model, tp, asked)
         new_tokens = choose("--max-new-tokens", NEW_TOKENS)
-        left = node.memory_bytes - CONTEXT_BYTES - weights.num_bytes
+        left = node.available_bytes - CONTEXT_BYTES - weights.num_bytes
         room = left if asked.pool_bytes is None else asked.pool_bytes
         starts = left > 0
         return TransformersPlan(
@@ -66,7 +66,7 @@ class TransformersEngine(Engine):
             node=node,
             asked=asked,
             launch=choose.launch,
-            ledger=_ledger(weights, room, stated=asked.pool_bytes is not None),
+            ledger=_ledger(node, weights, room, stated=asked.pool_bytes is not None),
             pool=_pool(cache.curve, model, room),
             starts=starts,
             reason=None if starts else _nothing_left(weights, node),
@@ -142,7 +142,7 @@ def activation_bytes(model: Model, tp: int) -> int:
     return 2 * (2 * hidden + 2 * widest // tp)
 
 
-def _ledger(weights: RankWeights, room: int, *, stated: bool) -> Ledger:
+def _ledger(node: Node, weights: RankWeights, room: int, *, stated: bool) -> Ledger:
     return Ledger(
         (
             Term(
@@ -157,6 +157,7 @@ def _ledger(weights: RankWeights, room: int, *, stated: bool) -> Ledger:
                 source="estimate: a CUDA context with torch's kernels",
                 error_bytes=CONTEXT_BYTES // 2,
             ),
+            *node.others,
             Term(
                 name="caches_and_activations",
                 num_bytes=room,
@@ -175,8 +176,9 @@ def _pool(curve: Curve, model: Model, room: int) -> Pool:
 
 def _nothing_left(weights: RankWeights, node: Node) -> str:
     return (
-        f"The weights take {format_bytes(weights.num_bytes)} of a card's "
-        f"{format_bytes(node.memory_bytes)}: nothing is left for a cache."
+        f"The weights take {format_bytes(weights.num_bytes)} and a CUDA context about "
+        f"{format_bytes(CONTEXT_BYTES)} of the {format_bytes(node.available_bytes)} that a card "
+        "has free: nothing is left for a cache."
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from kvplan.core.sharding import divides
 from kvplan.engines.base import Change
+from kvplan.engines.vllm.memory import claim_of
 from kvplan.engines.vllm.plan import VllmPlan
 from kvplan.engines.vllm.rules import Rules
 from kvplan.engines.vllm.specs import ChunkSpec, StateSpec, WindowSpec
@@ -25,6 +26,12 @@ def changes_of(plan: VllmPlan, rules: Rules) -> Iterator[Change]:
 
 def _pool(plan: VllmPlan, rules: Rules) -> Iterator[Change]:
     model, node, asked, settings = plan.model, plan.node, plan.asked, plan.settings
+    claim = claim_of(node, plan.launch)
+    if claim is not None and claim.requested > claim.free and claim.utilization > 0:
+        share = claim.utilization
+        changed = asked.with_flags(gpu_memory_utilization=share)
+        flag = f"--gpu-memory-utilization {share:g}"
+        yield Change("what is free", flag, model, node, changed, "beside the other processes")
     if settings.kv_dtype in ("auto", "float16", "bfloat16"):
         changed = asked.with_flags(kv_cache_dtype="fp8")
         note = "half the bytes of keys and values; states stay in their own type"

@@ -22,6 +22,7 @@ from kvplan.engines.vllm.flags import FLAGS
 from kvplan.engines.vllm.grouping import CannotGroup, Groups, count_equal, group
 from kvplan.engines.vllm.groups import CacheGroup
 from kvplan.engines.vllm.layout import Layout, layout_of
+from kvplan.engines.vllm.memory import claim_of
 from kvplan.engines.vllm.memory import ledger as memory_ledger
 from kvplan.engines.vllm.pages import Pages, pages_of
 from kvplan.engines.vllm.plan import VllmPlan
@@ -49,6 +50,7 @@ class VllmEngine(Engine):
     how: ClassVar[str] = "pages by layer kind in one pool of blocks"
     versions: ClassVar[tuple[str, str]] = (OLDEST, NEWEST)
     flags: ClassVar[FlagTable] = FLAGS
+    not_on: ClassVar[tuple[str, ...]] = ("Apple",)
     length_flag: ClassVar[str] = "--max-model-len"
 
     def plan(self, model: Model, node: Node, asked: Asked) -> VllmPlan:
@@ -147,6 +149,10 @@ class _Start:
         """The request that the start is checked with, and why it fails; ``auto`` is settled."""
         settings, rules = self.settings, self.rules
         request = self._request(settings.max_len)
+        claim = claim_of(self.node, self.launch)
+        if claim is not None and claim.requested > claim.free and self.asked.pool_bytes is None:
+            weights = next((t.num_bytes for t in ledger if t.name == "weights"), 0)
+            return request, reasons.not_free(claim, settings.utilization, weights, rules)
         if available <= 0:
             return request, self._no_memory(ledger)
         if not self._is_paged:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kvplan.core.units import format_bytes, format_gib
+from kvplan.core.units import GIB, format_bytes, format_gib
+from kvplan.engines.vllm.memory import Claim
 from kvplan.engines.vllm.rules import Rules
 
 
@@ -43,6 +44,26 @@ def too_long_v0(max_len: int, tokens: int) -> str:
 def cannot_group(why: str, rules: Rules) -> str:
     """The version refuses the mix of layers."""
     return f"vLLM {rules.name} does not start with this model: {why}"
+
+
+def not_free(claim: Claim, utilization: float, weights: int, rules: Rules) -> str:
+    """Other processes hold what the fraction asks for; the engine says it since 0.9."""
+    free, total = claim.free / GIB, claim.total / GIB
+    said = (
+        f"Free memory on device ({free:.2f}/{total:.2f} GiB) on startup is less than desired GPU "
+        f"memory utilization ({utilization:g}, {claim.requested / GIB:.2f} GiB)."
+    )
+    if not rules.checks_free:
+        said = (
+            f"{utilization:g} of {total:.2f} GiB are {claim.requested / GIB:.2f} GiB, and "
+            f"{free:.2f} GiB are free: vLLM {rules.name} does not check it and runs out of memory."
+        )
+    if weights > claim.free:
+        return f"{said} The weights alone take {weights / GIB:.2f} GiB: end the other processes."
+    return (
+        f"{said} Pass --gpu-memory-utilization {claim.utilization:g} at most, or end the other "
+        "processes."
+    )
 
 
 def weights_alone(weights: int, memory: int) -> str:

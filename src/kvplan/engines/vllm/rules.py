@@ -71,6 +71,8 @@ RULES: dict[str, ByVersion[Any]] = {
     "checkpoint_kv_format": ByVersion((("0.6", False), ("0.13.0", True))),
     "sm100_sparse_fp8": ByVersion((("0.6", False), ("0.30.0", True))),
     "models_possessive": ByVersion((("0.6", "models's"), ("0.20.0", "model's"))),
+    # v1/worker/gpu_worker.py, init_device; later worker/utils.py, request_memory
+    "checks_free": ByVersion((("0.6", False), ("0.9", True))),
 }
 
 
@@ -118,6 +120,7 @@ class Rules:
     checkpoint_kv_format: bool
     sm100_sparse_fp8: bool
     models_possessive: str
+    checks_free: bool
 
 
 @lru_cache(maxsize=64)

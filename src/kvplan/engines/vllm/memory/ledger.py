@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from kvplan.core.launch import Launch
 from kvplan.core.ledger import Ledger, Term
@@ -76,6 +76,7 @@ def ledger(
     error = 0 if given is not None else _error(terms, machine, utilization)
     context = CONTEXT_OF_GROUP if run.batch.tp > 1 and machine.fuses_reductions else CONTEXT
     context = 0 if machine.unified else context
+    terms += node.others
     outside = sum(term.num_bytes for term in terms if not term.inside_budget)
     terms.append(Term(name="context", num_bytes=context, source="CUDA context, measured on H100",
                       error_bytes=context // 4, inside_budget=False))  # fmt: skip
@@ -121,6 +122,30 @@ def rank_weights_of(
     run = _Run.of(model, launch, version, machine)
     found = _loaded(model, launch, machine, run, weights_bytes)
     return None if found is None else found.rank
+
+
+class Claim(NamedTuple):
+    """What a start asks of a card before it loads anything, and what it finds free."""
+
+    requested: int
+    free: int
+    total: int
+
+    @property
+    def utilization(self) -> float:
+        """The largest share, in hundredths, that is free."""
+        return math.floor(100 * self.free / self.total) / 100
+
+
+def claim_of(node: Node, launch: Launch) -> Claim | None:
+    """The claim, where other processes hold a part of the card; None where nothing is said."""
+    if node.free_bytes is None:
+        return None
+    machine = machine_of(node)
+    context = 0 if machine.unified else CONTEXT
+    utilization = float(setting(launch, "--gpu-memory-utilization", DEFAULT_UTILIZATION))
+    free = min(node.free_bytes, machine.total) - context
+    return Claim(machine.requested(utilization), max(0, free), machine.total)
 
 
 def embeds(model: Model, launch: Launch) -> bool:

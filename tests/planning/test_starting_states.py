@@ -18,35 +18,45 @@ LLAMA = "llama-3.1-8b"
 VLLM = {
     "weights do not fit": (
         {"model": "qwen3-32b", "gpu": "l4"},
-        "The weights take 61.03 GiB of each card, which has 22.49 GiB: loading ends in an "
-        "out-of-memory error. Use more cards or a smaller quantisation. The nearest that fits: "
-        "--tensor-parallel-size 4.",
+        (
+            "The weights take 61.03 GiB of each card, which has 22.49 GiB: loading ends in an "
+            "out-of-memory error. Use more cards or a smaller quantisation. The nearest that fits: "
+            "--tensor-parallel-size 4."
+        ),
     ),
     "length too large": (
         {"model": LLAMA, "gpu": "l4"},
-        "To serve at least one request with the model's max seq len (131072), 16.00 GiB KV cache "
-        "is needed, which is larger than the available KV cache memory (4.09 GiB). The estimated "
-        "maximum model length is 33488: pass --max-model-len 33488 (or auto), raise "
-        "--gpu-memory-utilization, or use more cards. The nearest that fits: --max-model-len "
-        "32768, or --tensor-parallel-size 2.",
+        (
+            "To serve at least one request with the model's max seq len (131072), 16.00 GiB KV cache "
+            "is needed, which is larger than the available KV cache memory (4.09 GiB). The estimated "
+            "maximum model length is 33488: pass --max-model-len 33488 (or auto), raise "
+            "--gpu-memory-utilization, or use more cards. The nearest that fits: --max-model-len "
+            "32768, or --tensor-parallel-size 2."
+        ),
     ),
     "another process on the card": (
         {"model": LLAMA, "gpu": H100, "free_memory": "70GiB"},
-        "Free memory on device (69.49/79.18 GiB) on startup is less than desired GPU memory "
-        "utilization (0.92, 72.85 GiB). Pass --gpu-memory-utilization 0.87 at most, or end the "
-        "other processes. The nearest that fits: --gpu-memory-utilization 0.87.",
+        (
+            "Free memory on device (69.49/79.18 GiB) on startup is less than desired GPU memory "
+            "utilization (0.92, 72.85 GiB). Pass --gpu-memory-utilization 0.87 at most, or end the "
+            "other processes. The nearest that fits: --gpu-memory-utilization 0.87."
+        ),
     ),
     "another process, weights do not fit beside it": (
         {"model": LLAMA, "gpu": H100, "free_memory": "12GiB"},
-        "Free memory on device (11.49/79.18 GiB) on startup is less than desired GPU memory "
-        "utilization (0.92, 72.85 GiB). The weights alone take 14.99 GiB: end the other "
-        "processes.",
+        (
+            "Free memory on device (11.49/79.18 GiB) on startup is less than desired GPU memory "
+            "utilization (0.92, 72.85 GiB). The weights alone take 14.99 GiB: end the other "
+            "processes."
+        ),
     ),
     "another process, a version that does not look": (
         {"model": LLAMA, "gpu": H100, "free_memory": "70GiB", "engine_version": "0.8.5"},
-        "0.9 of 79.18 GiB are 71.26 GiB, and 69.49 GiB are free: vLLM 0.8.5 does not check it and "
-        "runs out of memory. Pass --gpu-memory-utilization 0.87 at most, or end the other "
-        "processes. The nearest that fits: --gpu-memory-utilization 0.87.",
+        (
+            "0.9 of 79.18 GiB are 71.26 GiB, and 69.49 GiB are free: vLLM 0.8.5 does not check it and "
+            "runs out of memory. Pass --gpu-memory-utilization 0.87 at most, or end the other "
+            "processes. The nearest that fits: --gpu-memory-utilization 0.87."
+        ),
     ),
 }
 
@@ -94,35 +104,47 @@ OTHERS = {
 REFUSED = {
     "heads not divisible": (
         {"gpu": H100, "gpus": 3, "tensor_parallel_size": 3},
-        "meta-llama/Llama-3.1-8B has 32 query heads, which --tensor-parallel-size 3 does not "
-        "divide.",
+        (
+            "meta-llama/Llama-3.1-8B has 32 query heads, which --tensor-parallel-size 3 does not "
+            "divide."
+        ),
         "The nearest that do: 2 or 4.",
     ),
     "unknown GPU": (
         {"gpu": "h1000"},
         "No device is named 'h1000'.",
-        "Did you mean h100-sxm-80gb? See kvplan gpus, or give --gpu-memory and --bandwidth "
-        "without a name.",
+        (
+            "Did you mean h100-sxm-80gb? See kvplan gpus, or give --gpu-memory and --bandwidth "
+            "without a name."
+        ),
     ),
     "Apple without its RAM": (
         {"gpu": "apple-m2-pro", "engine": "llama.cpp"},
-        "What Apple M2 Pro gives its GPU depends on the RAM installed: 8 GB gives 5.33 GiB, 16 GB "
-        "gives 11.84 GiB, 24 GB gives 17.76 GiB, 32 GB gives 24.96 GiB, 36 GB gives 28.08 GiB, 48 "
-        "GB gives 37.44 GiB, 64 GB gives 51.84 GiB, 128 GB gives 107.5 GiB, 512 GB gives 464 GiB "
-        "(macOS's default).",
-        "Name it, as apple-m2-pro-64gb, or pass --gpu-memory; sudo sysctl iogpu.wired_limit_mb "
-        "raises the limit.",
+        (
+            "What Apple M2 Pro gives its GPU depends on the RAM installed: 8 GB gives 5.33 GiB, 16 GB "
+            "gives 11.84 GiB, 24 GB gives 17.76 GiB, 32 GB gives 24.96 GiB, 36 GB gives 28.08 GiB, 48 "
+            "GB gives 37.44 GiB, 64 GB gives 51.84 GiB, 128 GB gives 107.5 GiB, 512 GB gives 464 GiB "
+            "(macOS's default)."
+        ),
+        (
+            "Name it, as apple-m2-pro-64gb, or pass --gpu-memory; sudo sysctl iogpu.wired_limit_mb "
+            "raises the limit."
+        ),
     ),
     "Strix Halo without what it is given": (
         {"gpu": "strix-halo", "engine": "llama.cpp"},
-        "What Strix Halo (Radeon 8060S, 128 GB) gives its GPU depends on the firmware and the "
-        "driver: half of the RAM by default (61.41 of 122.82 GiB were seen).",
+        (
+            "What Strix Halo (Radeon 8060S, 128 GB) gives its GPU depends on the firmware and the "
+            "driver: half of the RAM by default (61.41 of 122.82 GiB were seen)."
+        ),
         "Pass it with --gpu-memory; the kernel's amdgpu.gttsize raises it.",
     ),
     "a model over slices": (
         {"gpu": "h100-sxm-80gb-mig-3g-40gb", "gpus": 2},
-        "H100 SXM5 MIG 3g.40gb is a MIG slice: slices cannot exchange data card to card, so a "
-        "model is not split over several of them.",
+        (
+            "H100 SXM5 MIG 3g.40gb is a MIG slice: slices cannot exchange data card to card, so a "
+            "model is not split over several of them."
+        ),
         "Ask of one; each can serve a copy.",
     ),
     "a slice that there is not": (
@@ -218,7 +240,7 @@ def test_slices_are_not_proposed_in_pairs() -> None:
 
 
 def test_an_engine_without_kernels_says_so() -> None:
-    """vLLM does not serve on Apple's GPUs."""
+    """Apple's GPUs are not served by vLLM."""
     answer = _fit("qwen3-0.6b", gpu="apple-m4-max-64gb")
 
     assert any("vllm has no kernels for Apple M4 Max" in text for text in answer.warnings)

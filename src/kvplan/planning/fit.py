@@ -49,7 +49,7 @@ class FitAnswer(Answer):
 
     @property
     def reason(self) -> str | None:
-        """The first term that breaks the plan, its arithmetic and what works; None where it fits."""
+        """The first term that breaks the plan, and what would fit; None where it fits."""
         if self.fits:
             return None
         works = nearest(self.question.engine, self.plan, self.wanted)

@@ -1,4 +1,4 @@
-"""The nearest values that work where an answer is no: one change each, by the engine's own rules."""
+"""The nearest values that work where the answer is no: one change each, by the engine's rules."""
 
 from __future__ import annotations
 

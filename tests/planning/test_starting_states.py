@@ -27,9 +27,9 @@ VLLM = {
     "length too large": (
         {"model": LLAMA, "gpu": "l4"},
         (
-            "To serve at least one request with the model's max seq len (131072), 16.00 GiB KV cache "
-            "is needed, which is larger than the available KV cache memory (4.09 GiB). The estimated "
-            "maximum model length is 33488: pass --max-model-len 33488 (or auto), raise "
+            "To serve at least one request with the model's max seq len (131072), 16.00 GiB KV "
+            "cache is needed, which is larger than the available KV cache memory (4.09 GiB). The "
+            "estimated maximum model length is 33488: pass --max-model-len 33488 (or auto), raise "
             "--gpu-memory-utilization, or use more cards. The nearest that fits: --max-model-len "
             "32768, or --tensor-parallel-size 2."
         ),
@@ -53,8 +53,8 @@ VLLM = {
     "another process, a version that does not look": (
         {"model": LLAMA, "gpu": H100, "free_memory": "70GiB", "engine_version": "0.8.5"},
         (
-            "0.9 of 79.18 GiB are 71.26 GiB, and 69.49 GiB are free: vLLM 0.8.5 does not check it and "
-            "runs out of memory. Pass --gpu-memory-utilization 0.87 at most, or end the other "
+            "0.9 of 79.18 GiB are 71.26 GiB, and 69.49 GiB are free: vLLM 0.8.5 does not check it "
+            "and runs out of memory. Pass --gpu-memory-utilization 0.87 at most, or end the other "
             "processes. The nearest that fits: --gpu-memory-utilization 0.87."
         ),
     ),
@@ -121,10 +121,10 @@ REFUSED = {
     "Apple without its RAM": (
         {"gpu": "apple-m2-pro", "engine": "llama.cpp"},
         (
-            "What Apple M2 Pro gives its GPU depends on the RAM installed: 8 GB gives 5.33 GiB, 16 GB "
-            "gives 11.84 GiB, 24 GB gives 17.76 GiB, 32 GB gives 24.96 GiB, 36 GB gives 28.08 GiB, 48 "
-            "GB gives 37.44 GiB, 64 GB gives 51.84 GiB, 128 GB gives 107.5 GiB, 512 GB gives 464 GiB "
-            "(macOS's default)."
+            "What Apple M2 Pro gives its GPU depends on the RAM installed: 8 GB gives 5.33 GiB, 16 "
+            "GB gives 11.84 GiB, 24 GB gives 17.76 GiB, 32 GB gives 24.96 GiB, 36 GB gives 28.08 "
+            "GiB, 48 GB gives 37.44 GiB, 64 GB gives 51.84 GiB, 128 GB gives 107.5 GiB, 512 GB "
+            "gives 464 GiB (macOS's default)."
         ),
         (
             "Name it, as apple-m2-pro-64gb, or pass --gpu-memory; sudo sysctl iogpu.wired_limit_mb "

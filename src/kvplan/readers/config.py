@@ -108,7 +108,7 @@ class Config:
             return default
         if isinstance(found, float) and found.is_integer() and least <= found <= MAX_INTEGER:
             return int(found)
-        raise self._bad(native, found, f"a whole number of at least {least}")
+        raise self._bad(native, found, _whole_from(least, found))
 
     def first_whole(self, *keys: str, default: int | _Unset = UNSET, least: int = 1) -> int:
         """The first of several keys that has a value."""
@@ -158,7 +158,7 @@ class Config:
             raise self._bad(self._native(key), found, "a list of whole numbers")
         for item in found:
             if item.__class__ is not int or not least <= item <= MAX_INTEGER:
-                raise self._bad(self._native(key), item, f"whole numbers of at least {least}")
+                raise self._bad(self._native(key), item, _whole_from(least, item))
         return list(found)
 
     def words(self, key: str, default: Sequence[str] | None = None) -> list[str]:
@@ -273,3 +273,10 @@ class Config:
         shown = repr(found)
         shown = shown if len(shown) <= 60 else f"{shown[:57]}…"
         return BadFile(f"The config's {self._where(key)} is {shown}, which is not {wanted}.")
+
+
+def _whole_from(least: int, found: object) -> str:
+    """What was wanted; the upper bound where that is what was passed."""
+    if isinstance(found, int | float) and found > MAX_INTEGER:
+        return f"a whole number from {least} to {MAX_INTEGER:,}"
+    return f"a whole number of at least {least}"

@@ -45,12 +45,14 @@ def source() -> str:
     return _table()[0]
 
 
-@cache
 def of_type(model_type: str) -> TypeDefaults:
     """The defaults of a type; empty for a type that transformers does not have."""
-    row = _table()[1].get(model_type)
-    if row is None:
-        return NO_DEFAULTS
+    return _known(model_type) if model_type in _table()[1] else NO_DEFAULTS
+
+
+@cache
+def _known(model_type: str) -> TypeDefaults:
+    row = _table()[1][model_type]
     own = row["defaults"]
     # Where a class declares both, the type's own field is set last and holds.
     names = {

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
-from typing import Any
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
 
 from kvplan.core import weights as w
 
 MAX_PATTERNS = 100_000
 MAX_PATTERN_LENGTH = 200
 MAX_STARS = 8
+EVERY_LAYER = -1
+MAX_EXPRESSIONS = 512  # a published recipe has a few dozen
 
 # The modules that a role stands for, below ``model.layers.N``.
 MODULES: dict[str, tuple[str, ...]] = {
@@ -35,6 +37,9 @@ MODULES: dict[str, tuple[str, ...]] = {
     w.STATE_IN: ("linear_attn.in_proj_qkvz", "mixer.in_proj", "linear_attn.in_proj_qkv"),
     w.STATE_OUT: ("linear_attn.out_proj", "mixer.out_proj"),
 }
+
+_LAYER = re.compile(r"layers\.(\d{1,4})(?=\D|$)")
+_STARS_OR_WORDS = re.compile(r"(\*+|\([\w|]{1,120}\))")
 
 # Gemma 4: ``layers.N.router`` and ``layers.N.experts``, a dense ``layers.N.mlp`` beside them.
 BESIDE_MLP: dict[str, tuple[str, ...]] = {
@@ -66,6 +71,31 @@ def is_all(targets: Iterable[str]) -> bool:
     return any(target in ("Linear", "re:.*", "*") for target in targets)
 
 
+class Named(NamedTuple):
+    """What patterns name in a layer: dotted names, and expressions where there are stars."""
+
+    literals: frozenset[str]
+    expressions: tuple[re.Pattern[str], ...]
+
+    def holds(self, module: str) -> bool:
+        """Whether a module is named, whole or by a part of its name."""
+        if not self.literals.isdisjoint(_dotted_parts(module)):
+            return True
+        whole = f".model.layers.0.{module}."
+        return any(expression.search(whole) for expression in self.expressions)
+
+
+class Sorted(NamedTuple):
+    """Patterns by the layer they name, those that name none, and whether a router has a block.
+
+    ``routed_beside`` is on where experts stand beside the MLP: their router is named without it.
+    """
+
+    by_layer: Mapping[int, Named]
+    everywhere: Named
+    routed_beside: bool
+
+
 def share(role: str, patterns: list[str], depth: int) -> float:
     """The part of a role's layers that some patterns name.
 
@@ -73,53 +103,43 @@ def share(role: str, patterns: list[str], depth: int) -> float:
     """
     if not patterns or depth < 1:
         return 0.0
-    by_layer, everywhere = _sorted_patterns(tuple(patterns))
-    best = 0.0
-    for module in _modules(role, everywhere, by_layer):
-        of_all = any(_names(pattern, module) for pattern in everywhere)
-        hits = depth if of_all else sum(
-            any(_names(pattern, module) for pattern in own)
-            for place, own in by_layer.items()
-            if place < depth
-        )  # fmt: skip
-        best = max(best, hits / depth)
-    return best
+    found = _sorted_patterns(tuple(patterns))
+    modules = MODULES.get(role, ())
+    if found.routed_beside:
+        modules = BESIDE_MLP.get(role, modules)
+    return max((_layers(module, found, depth) / depth for module in modules), default=0.0)
 
 
-def _modules(
-    role: str, everywhere: tuple[str, ...], by_layer: Mapping[int, tuple[str, ...]]
-) -> tuple[str, ...]:
-    """The usual names of a role; experts that stand beside the MLP where their router does."""
-    named = (*everywhere, *next(iter(by_layer.values()), ()))
-    beside = any(".router" in name and ".mlp" not in name for name in named)
-    return BESIDE_MLP.get(role, MODULES.get(role, ())) if beside else MODULES.get(role, ())
+def _layers(module: str, found: Sorted, depth: int) -> int:
+    """The layers whose module is named."""
+    if found.everywhere.holds(module):
+        return depth
+    return sum(place < depth and own.holds(module) for place, own in found.by_layer.items())
 
 
-@lru_cache(maxsize=64)
-def _sorted_patterns(
-    patterns: tuple[str, ...],
-) -> tuple[dict[int, tuple[str, ...]], tuple[str, ...]]:
-    """Patterns by the layer they name, and those that name none."""
-    by_layer: dict[int, list[str]] = {}
-    everywhere = []
+@lru_cache(maxsize=4)  # asked of one recipe's few lists, role after role
+def _sorted_patterns(patterns: tuple[str, ...]) -> Sorted:
+    """Patterns made ready to be asked; expressions beyond ``MAX_EXPRESSIONS`` are left out."""
+    literals: dict[int, set[str]] = {}
+    starred: dict[int, set[str]] = {}
     for pattern in patterns:
-        place = re.search(r"layers\.(\d{1,4})(?=\D|$)", pattern)
-        if place and not pattern.startswith("re:"):
-            by_layer.setdefault(int(place[1]), []).append(pattern)
-        else:
-            everywhere.append(pattern)
-    return {place: tuple(found) for place, found in by_layer.items()}, tuple(everywhere)
+        place, text = _place_and_name(pattern)
+        kind = starred if _STARS_OR_WORDS.search(text) else literals
+        kind.setdefault(place, set()).add(text)
+    left = MAX_EXPRESSIONS
+    named = {}
+    for place in sorted(literals.keys() | starred.keys()):
+        texts = sorted(starred.get(place, ()))[:left]
+        left -= len(texts)
+        built = tuple(filter(None, map(_expression, texts)))
+        named[place] = Named(frozenset(literals.get(place, ())), built)
+    everywhere = named.pop(EVERY_LAYER, Named(frozenset(), ()))
+    beside = any(".router" in pattern and ".mlp" not in pattern for pattern in patterns)
+    return Sorted(named, everywhere, beside)
 
 
-def _names(pattern: str, module: str) -> bool:
-    """Whether a pattern names a module of the layer it speaks of, whole or by a part."""
-    expression = _expression(pattern)
-    return expression is not None and expression.search(f".model.layers.0.{module}.") is not None
-
-
-@lru_cache(maxsize=4096)
-def _expression(pattern: str) -> re.Pattern[str] | None:
-    """A pattern as an expression over a dotted name: stars match anything, the rest is literal.
+def _place_and_name(pattern: str) -> tuple[int, str]:
+    """The layer that a pattern names, and its text with that layer as the first.
 
     Of an expression (``re:``) only ``.*``, alternatives of words and escaped dots are kept, so
     that no file can make matching slow.
@@ -127,18 +147,34 @@ def _expression(pattern: str) -> re.Pattern[str] | None:
     text = pattern
     if pattern.startswith("re:"):
         text = pattern[3:].replace("\\.", ".").replace(".*", "*").strip("^$")
-    for prefix in ("model.language_model.", "language_model.model.", "language_model."):
-        text = text.replace(prefix, "model.")
-    text = re.sub(r"layers\.\d{1,4}(?=\D|$)", "layers.0", text).replace("layers.*.", "layers.0.")
-    pieces = re.split(r"(\*+|\([\w|]{1,120}\))", text)
+    if "language_model." in text:
+        for prefix in ("model.language_model.", "language_model.model.", "language_model."):
+            text = text.replace(prefix, "model.")
+    place = _LAYER.search(text)
+    if place is None:
+        return EVERY_LAYER, text.replace("layers.*.", "layers.0.")
+    return int(place[1]), _LAYER.sub("layers.0", text)
+
+
+def _expression(text: str) -> re.Pattern[str] | None:
+    """A name as an expression over dotted names: stars match anything, the rest is literal."""
+    pieces = _STARS_OR_WORDS.split(text)  # what stands at odd places is a star or words
     if not text.strip("*") or len(pieces) > 2 * MAX_STARS:
         return None
-    built = "".join(map(_piece, pieces))
+    built = "".join(
+        _starred(piece) if place % 2 else re.escape(piece) for place, piece in enumerate(pieces)
+    )
     ending = "" if text.endswith("*") else r"\."
     return re.compile(rf"{'' if text.startswith('*') else '[.]'}{built}{ending}")
 
 
-def _piece(text: str) -> str:
-    if text.startswith("*"):
-        return ".*"
-    return f"(?:{text[1:-1]})" if text.startswith("(") else re.escape(text)
+def _starred(piece: str) -> str:
+    return ".*" if piece.startswith("*") else f"(?:{piece[1:-1]})"
+
+
+@cache
+def _dotted_parts(module: str) -> frozenset[str]:
+    """Every run of whole words of a usual module's name."""
+    words = f"model.layers.0.{module}".split(".")
+    ends = range(1, len(words) + 1)
+    return frozenset(".".join(words[a:b]) for b in ends for a in range(b))

@@ -61,9 +61,13 @@ def open_model(
     if source == "-":
         return reading.standard_input()
     text = str(source)
-    path = Path(text).expanduser()
+    path = _expanded(text)
     if isinstance(source, Path) or _is_path(text, path):
-        return reading.path(path)
+        try:
+            return reading.path(path)
+        except OSError as error:
+            said = f"{path} cannot be read: {error.strerror or error}."
+            raise SourceUnreachable(said) from None
     return reading.name(text)
 
 
@@ -77,17 +81,29 @@ def _stored_as_named(model: Model, asked: str) -> Model:
     return model if found is None else replace(model, weights=replace(weights, storage=found))
 
 
+def _expanded(text: str) -> Path:
+    """The path of a text, ``~`` as the home where there is one."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        return Path(text)
+
+
 def _is_path(text: str, path: Path) -> bool:
     try:
         if path.is_file():
             return True
         # A folder named like a model of the catalogue is the folder only if it holds a model.
         if path.is_dir():
-            return text.startswith((".", "/", "~")) or (path / "config.json").exists()
-    except OSError:
-        return False
+            return text.startswith((".", "/", "~")) or _holds_model(path)
+    except OSError as error:
+        return isinstance(error, PermissionError)
     looks = text.endswith((".json", ".gguf", ".safetensors")) or text.startswith(("/", "./", "~/"))
     return looks and catalogue.find(text) is None and not _is_of_the_hub(text)
+
+
+def _holds_model(folder: Path) -> bool:
+    return (folder / "config.json").exists() or any(folder.glob("*.gguf"))
 
 
 def _is_of_the_hub(text: str) -> bool:
@@ -129,15 +145,13 @@ class _Reading:
             raise SourceUnreachable(f"There is no file {path}.")
         if not path.is_file():
             raise BadFile(f"{path} is not a regular file.")
-        with path.open("rb") as file:
-            head = file.read(9)
-        if head[:4] == b"GGUF":
+        if path.suffix == ".gguf" or _begins_as_gguf(path):
             return self.gguf(path)
         if path.suffix == ".safetensors":
-            return self.safetensors(path)
+            return self.tensors(path)
         raw = parse_object(read_bounded(path), str(path))
         if "weight_map" in raw and "model_type" not in raw:
-            return self.folder(path.parent)
+            return self.tensors(path)
         return self.config(raw, _name_of(path), str(path))
 
     def folder(self, path: Path) -> Model:
@@ -175,8 +189,8 @@ class _Reading:
             )
         return read_gguf(file, name=name, source=source, options=self.options, siblings=siblings)
 
-    def safetensors(self, path: Path) -> Model:
-        """A safetensors file: its geometry is in the config beside it."""
+    def tensors(self, path: Path) -> Model:
+        """A safetensors file or its index: the geometry is in the config beside it."""
         if not (path.parent / "config.json").exists():
             raise BadFile(
                 f"{path} holds tensors and no geometry.", "Put its config.json beside it."
@@ -225,6 +239,11 @@ class _Reading:
         except (UnknownName, SourceUnreachable) as error:
             hint = f"{error.message} Pull it with: ollama pull {text[:80]}"
             raise catalogue.unknown(text, hint) from None
+
+
+def _begins_as_gguf(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(4) == b"GGUF"
 
 
 def _overridden(raw: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:

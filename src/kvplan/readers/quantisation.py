@@ -19,6 +19,7 @@ from kvplan.readers.module_patterns import counted, is_all, share, strings
 # published recipe unless it says otherwise.
 ALWAYS_PLAIN = frozenset({w.ROUTER, w.TOWER, w.PROJECTOR, w.ENCODER, w.HEAD})
 EXPERTS = frozenset({w.EXPERT_IN, w.EXPERT_OUT})
+MAX_GROUPS = 16  # a published recipe has up to four
 
 FP8_BLOCK = Scheme(name="fp8 blocks", bits=8, block_rows=128, block_cols=128, scale_bytes=4)
 FP8_TENSOR = Scheme(name="fp8 per tensor", bits=8, block_rows=WHOLE, per_tensor_bytes=8)
@@ -170,7 +171,7 @@ def _compressed_tensors(q: Mapping[str, Any], c: Config, depth: int) -> Shares:
         return _modelopt_algorithms(q, depth)
     kept = _kept(q, depth)
     shares: dict[str, tuple[tuple[Scheme, float], ...]] = {}
-    for group in list(groups.values())[:64]:
+    for group in list(groups.values())[:MAX_GROUPS]:
         scheme = _group_scheme(group)
         targets = strings(group.get("targets")) if isinstance(group, Mapping) else []
         if scheme is None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 
 
-@cache
+@lru_cache(maxsize=16)
 def primes_from(base: int, count: int) -> tuple[int, ...]:
     """The first ``count`` primes from ``base`` on."""
     found: list[int] = []

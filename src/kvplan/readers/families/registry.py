@@ -8,7 +8,7 @@ model of it is read, so that the command starts fast.
 from __future__ import annotations
 
 import json
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from importlib.resources import files
 from typing import Any
@@ -26,14 +26,14 @@ def table(part: str) -> dict[str, tuple[str, str]]:
     }
 
 
-@cache
+@lru_cache(maxsize=1024)
 def family_of(model_type: str) -> Any:
     """The family of a type, or None."""
     found = _found("families", model_type)
     return None if found is None else found()
 
 
-@cache
+@lru_cache(maxsize=1024)
 def tower_of(model_type: str) -> Any:
     """The tower function of a nested encoder's type, or None."""
     return _found("towers", model_type)

@@ -21,7 +21,8 @@ def carry(arguments: list[str], own: Collection[str], default_engine: str) -> li
     Raises:
         BadValue: a flag that neither the verb nor the engine has.
     """
-    engine = engine_of(_named_engine(arguments) or default_engine)
+    named = _value(arguments, "--engine") or _started_engine(arguments) or default_engine
+    engine = engine_of(named)
     kept: list[str] = []
     carried: list[str] = []
     place = 0
@@ -50,13 +51,23 @@ def _is_flag(word: str) -> bool:
     return len(word) > 1 and word.startswith("-") and not word[1:2].isdigit() and word != "-"
 
 
-def _named_engine(arguments: list[str]) -> str | None:
+def _value(arguments: list[str], option: str) -> str | None:
     for place, word in enumerate(arguments):
-        if word == "--engine" and place + 1 < len(arguments):
+        if word == option and place + 1 < len(arguments):
             return arguments[place + 1]
-        if word.startswith("--engine="):
+        if word.startswith(f"{option}="):
             return word.partition("=")[2]
     return None
+
+
+def _started_engine(arguments: list[str]) -> str | None:
+    """The engine that ``--from`` starts."""
+    text = _value(arguments, "--from")
+    if text is None:
+        return None
+    from kvplan.planning.started import open_invocation
+
+    return open_invocation(text).engine
 
 
 def _takes_value(engine: Engine, name: str, own: Collection[str]) -> bool:

@@ -17,7 +17,6 @@ from kvplan.cli.options import (
     check_assume,
     parse_overrides,
 )
-from kvplan.engines.names import DEFAULT_ENGINE
 
 
 def register(app: typer.Typer) -> None:
@@ -27,20 +26,35 @@ def register(app: typer.Typer) -> None:
 
 def fit(
     model: Annotated[
-        str,
+        str | None,
         typer.Argument(
-            metavar="MODEL",
+            metavar="[MODEL]",
             help="A catalogue name, hub id, folder, config.json, .gguf, Ollama name, or - (stdin).",
             show_default=False,
         ),
-    ],
+    ] = None,
+    from_: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            help="An engine's own command line, as 'vllm serve …' or 'docker run …', or a compose "
+            "file, Kubernetes manifest or script with it (FILE#NAME for one container).",
+        ),
+    ] = None,
     gpu: Annotated[
         str | None, typer.Option("--gpu", help="A device by any name (see kvplan gpus).")
     ] = None,
-    gpus: Annotated[int, typer.Option("--gpus", help="Cards, as tensor parallelism.")] = 1,
+    gpus: Annotated[
+        int | None,
+        typer.Option("--gpus", help="Cards, as tensor parallelism. Default: --from's, else 1."),
+    ] = None,
     engine: Annotated[
-        str, typer.Option("--engine", help="vllm, sglang, llama.cpp …; none: plain arithmetic.")
-    ] = DEFAULT_ENGINE,
+        str | None,
+        typer.Option(
+            "--engine",
+            help="vllm (the default), sglang, llama.cpp …; none: plain arithmetic.",
+        ),
+    ] = None,
     context: Annotated[
         str | None, typer.Option("--context", help="Tokens of each conversation, as 32k.")
     ] = None,
@@ -96,6 +110,7 @@ def fit(
     flags = parse_carried(engine_flag)
     answer = kvplan.fit(
         model,
+        from_=from_,
         gpu=gpu,
         gpus=gpus,
         engine=engine,

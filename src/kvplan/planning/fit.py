@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from kvplan.core.units import format_bytes
 from kvplan.engines.base import EnginePlan
-from kvplan.engines.names import DEFAULT_ENGINE
 from kvplan.planning.answer import Answer
 from kvplan.planning.cost import Cost, cost_of
+from kvplan.planning.joined import join
 from kvplan.planning.levers import Lever, levers_of
 from kvplan.planning.nearest import nearest
 from kvplan.planning.question import Question, ask
@@ -128,11 +128,12 @@ class FitAnswer(Answer):
 
 
 def fit(
-    model: ModelSource,
+    model: ModelSource | None = None,
     *,
+    from_: str | None = None,
     gpu: str | None = None,
-    gpus: int = 1,
-    engine: str = DEFAULT_ENGINE,
+    gpus: int | None = None,
+    engine: str | None = None,
     engine_version: str | None = None,
     context: int | str | None = None,
     concurrency: int | None = None,
@@ -154,10 +155,13 @@ def fit(
     """How many conversations of a model a card holds, how fast it decodes them, what they cost.
 
     Args:
-        model: a name, a path, ``-`` or a parsed config.
+        model: a name, a path, ``-`` or a parsed config; the command line's where ``from_`` has one.
+        from_: an engine's own command line (``vllm serve …``, ``docker run …``), or the path of a
+            compose file, a Kubernetes manifest or a script that has it. What is given beside it
+            replaces its own.
         gpu: a device by any name; or none, with ``gpu_memory``.
-        gpus: cards, as tensor parallelism.
-        engine: ``none`` is plain arithmetic: memory − weights − allowance.
+        gpus: cards, as tensor parallelism; default: those of the command line, else 1.
+        engine: default: the command line's, else vllm; ``none`` is plain arithmetic.
         engine_version: the engine's release; default: the newest that is modelled.
         context: tokens of each conversation; default: the smaller of 32k and the model's maximum.
         concurrency: conversations that have to fit, and the batch that speed is asked for.
@@ -180,12 +184,21 @@ def fit(
         BadQuestion: a value that cannot be read or that no card has.
         SourceUnreachable: a file or the hub does not answer.
     """
-    question = ask(
-        model,
-        gpu=gpu,
-        gpus=gpus,
+    asked = join(
+        from_,
+        model=model,
         engine=engine,
         engine_version=engine_version,
+        gpus=gpus,
+        set=set,
+        flags={f"--{key.replace('_', '-')}": value for key, value in flags.items()},
+    )
+    question = ask(
+        asked.model,
+        gpu=gpu,
+        gpus=asked.gpus,
+        engine=asked.engine,
+        engine_version=asked.engine_version,
         context=context,
         concurrency=concurrency,
         weights_bytes=weights_bytes,
@@ -197,13 +210,13 @@ def fit(
         shared_prefix=shared_prefix,
         price=price,
         currency=currency,
-        set=set,
+        set=asked.set,
         encoder_tokens=encoder_tokens,
         assume=assume,
         offline=offline,
-        flags={f"--{key.replace('_', '-')}": value for key, value in flags.items()},
+        flags=asked.flags,
     )
-    return answer(question)
+    return answer(replace(question, warnings=asked.warnings + question.warnings))
 
 
 def answer(question: Question) -> FitAnswer:

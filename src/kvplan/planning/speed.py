@@ -28,7 +28,7 @@ class SpeedBound:
     @property
     def tokens_per_s_per_sequence(self) -> float:
         """A token a step, at most."""
-        return 1 / self.step_s if self.step_s else float("inf")
+        return 1 / self.step_s
 
     def to_dict(self) -> dict[str, Any]:
         """The contract's ``speed`` object."""
@@ -44,12 +44,17 @@ class SpeedBound:
 
 
 def speed_bound(plan: EnginePlan, bandwidth: int | None, batch: int) -> SpeedBound | None:
-    """The bound on one rank; None without a batch or without a known bandwidth."""
+    """The bound on one rank.
+
+    None without a batch, without a known bandwidth, or where a step reads nothing of the card (all
+    layers are in host memory, whose bandwidth is not asked).
+    """
     if not batch or not bandwidth:
         return None
     each = -(-batch // plan.replicas)
+    weights, cache = plan.weights_read_bytes, plan.read_bytes(plan.asked.context, each)
+    if not weights + cache:
+        return None
     return SpeedBound(
-        batch=batch,
-        weights_read_s=plan.weights_read_bytes / bandwidth,
-        cache_read_s=plan.read_bytes(plan.asked.context, each) / bandwidth,
+        batch=batch, weights_read_s=weights / bandwidth, cache_read_s=cache / bandwidth
     )

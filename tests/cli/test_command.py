@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 
 from kvplan.cli import run
+from kvplan.engines.names import ENGINES
 
 ANSWERED = [
     ("size", ["size", "llama-3.1-8b"]),
@@ -21,6 +22,10 @@ ANSWERED = [
     ("fit", ["fit", "llama-3.1-8b", "--gpu", "h100-sxm-80gb"]),
     ("fit", ["fit", "qwen3-32b", "--gpu", "h100-sxm-80gb", "--gpus", "2", "--price", "2.95"]),
     ("fit", ["fit", "llama-3.1-8b", "--engine", "none", "--gpu-memory", "80GiB"]),
+    *(
+        ("fit", ["fit", "llama-3.1-8b", "--gpu", "h100-sxm-80gb", "--engine", engine])
+        for engine in ENGINES
+    ),
     ("models", ["models", "qwen3"]),
     ("gpus", ["gpus", "h100"]),
     ("engines", ["engines"]),

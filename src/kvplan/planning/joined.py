@@ -43,7 +43,9 @@ def join(
     if text is None:
         if model is None:
             raise BadValue("No MODEL is named.", "Give its name, or --from 'vllm serve …'.")
-        return Joined(model, engine or DEFAULT_ENGINE, engine_version, gpus or 1, set, flags)
+        return Joined(
+            model, engine or DEFAULT_ENGINE, engine_version, 1 if gpus is None else gpus, set, flags
+        )
     from kvplan.planning.started import read_started
 
     started = read_started(text, engine)

@@ -9,6 +9,7 @@ ENGINES: dict[str, str] = {
     "none": "plain:PlainEngine",
     "llama.cpp": "llamacpp.engine:LlamaCpp",
     "ik_llama.cpp": "llamacpp.engine:IkLlamaCpp",
+    "ollama": "ollama.engine:Ollama",
     "vllm": "vllm.engine:VllmEngine",
     "sglang": "sglang.engine:SGLangEngine",
     "tensorrt-llm": "tensorrt_llm.engine:TensorRTEngine",

@@ -18,6 +18,7 @@ from kvplan.core.launch import Launch
 from kvplan.core.ledger import Ledger, Term
 from kvplan.core.model import Model
 from kvplan.core.pool import Pool
+from kvplan.core.tier import Tier
 from kvplan.engines.flags import FlagTable
 
 
@@ -139,6 +140,15 @@ class EnginePlan(ABC):
     @abstractmethod
     def weights_read_bytes(self) -> int:
         """Bytes of weights on one rank that a decode step reads at least."""
+
+    def shortfall(self, context: int, sequences: int) -> str | None:
+        """What so many sequences lack where it is not the pool; None where it is."""
+        return None
+
+    @property
+    def tiers(self) -> tuple[Tier, ...]:
+        """Host memory that keeps prefixes behind the pool."""
+        return ()
 
     def explain(self, context: int) -> list[str]:
         """How the engine counts a sequence of so many tokens, a sentence a line."""

@@ -31,8 +31,9 @@ class FlagTable:
         self._by_name = {name: flag for flag in self.flags for name in flag.names}
 
     def find(self, name: str) -> Flag | None:
-        """A flag by any of its names; ``_`` counts as ``-``."""
-        return self._by_name.get(name) or self._by_name.get(name.replace("_", "-"))
+        """A flag by any of its names; ``_`` counts as ``-``, and a keyword's ``--c`` as ``-c``."""
+        known, dashed = self._by_name, name.replace("_", "-")
+        return known.get(name) or known.get(dashed) or known.get(dashed[1:])
 
     def parse(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Values by the flag's first name; what is no text is taken as a value already.

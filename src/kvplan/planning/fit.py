@@ -62,6 +62,9 @@ class FitAnswer(Answer):
         if not self.plan.starts:
             return self.plan.reason or "It does not start."
         context = self.question.asked.context
+        lacking = self.plan.shortfall(context, self.wanted)
+        if lacking is not None:
+            return lacking
         one, pool = self.plan.sequence_bytes(context), self.plan.pool.num_bytes
         return (
             f"{self.wanted:,} × {context:,} tokens need {format_bytes(one * self.wanted)} of cache "

@@ -24,6 +24,15 @@ def changes_of(plan: EnginePlan) -> Iterator[Change]:
         changed = replace(asked, flags={**asked.flags, **_named(flags)})
         return Change(name, said, plan.model, plan.node, changed, note)
 
+    wanted, context = asked.concurrency or 1, asked.context
+    if wanted <= MOST_SLOTS and plan.capacity(context).sequences < wanted:
+        apart: dict[str, Any] = {"parallel": wanted, "ctx_size": wanted * context}
+        said = f"--parallel {wanted} --ctx-size {wanted * context}"
+        yield other("a slot for each", said, "as many cells as are asked for", **apart)
+        if _divides(plan, "q8_0") and settings.k.name == "f16":
+            halved = {"cache_type_k": FORMATS["q8_0"], "cache_type_v": FORMATS["q8_0"]}
+            said += " --cache-type-k q8_0 --cache-type-v q8_0"
+            yield other("a slot for each in q8_0", said, "needs flash attention", **apart, **halved)
     for kind in ("q8_0", "q4_0"):
         if settings.k.name == "f16" and settings.v.name == "f16" and _divides(plan, kind):
             fmt = FORMATS[kind]

@@ -98,6 +98,19 @@ class LlamaPlan(EnginePlan):
         idle = experts / held * (1 - drawn_share(self.model)) if held else 0.0
         return int(card.weights * (1 - idle))
 
+    def shortfall(self, context: int, sequences: int) -> str | None:
+        """Slots, or cells, that were not asked for: the cards may well have room for them."""
+        settings = self.settings
+        if sequences > settings.slots:
+            said = f"and there are {settings.slots}"
+            return f"{sequences:,} sequences at once need as many slots, {said}."
+        if settings.unified:
+            return (
+                f"{sequences:,} × {context:,} tokens need {sequences * context:,} cells, and the "
+                f"slots share {settings.cells:,}."
+            )
+        return f"{context:,} tokens need as many cells, and a slot has {settings.slot_context:,}."
+
     def explain(self, context: int) -> list[str]:
         """Cells, streams and bytes of every cache."""
         settings = self.settings

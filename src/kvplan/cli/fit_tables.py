@@ -27,7 +27,14 @@ def tables(answer: FitAnswer) -> list[Table]:
         "lrl",
     )
     said = Table("", ("its log will say",), tuple((line,) for line in plan.prints), "l")
-    return [ledger, _figures(answer), *([said] if plan.prints else []), _levers(answer)]
+    tiers = _tiers(answer)
+    return [
+        ledger,
+        _figures(answer),
+        *([said] if plan.prints else []),
+        *([tiers] if tiers.rows else []),
+        _levers(answer),
+    ]
 
 
 def _figures(answer: FitAnswer) -> Table:
@@ -53,6 +60,26 @@ def _figures(answer: FitAnswer) -> Table:
         price = f"{cost.per_million_output_tokens:,.2f} {cost.currency}"
         rows.append(("a million output tokens, at least", price))
     return Table("", ("what it holds", ""), tuple(rows), "lr")
+
+
+def _tiers(answer: FitAnswer) -> Table:
+    """Host memory that a flag asks for: what it keeps, and loading beside computing again."""
+    rows = tuple(
+        (
+            found.tier.name.replace("_", " "),
+            format_gib(found.tier.rank_bytes),
+            format_gib(found.tier.host_bytes),
+            f"{found.tier.tokens:,}",
+            format_seconds(found.loading.load_s) if found.loading else NONE,
+            format_seconds(found.loading.recompute_s) if found.loading else NONE,
+            found.tier.source,
+        )
+        for found in answer.tiers
+        if found.tier.asked
+    )
+    tokens = f"{answer.plan.asked.context:,} tokens: load at least"
+    columns = ("host memory", "a rank", "a host", "tokens", tokens, "compute at least", "source")
+    return Table("", columns, rows, "lrrrrrl")
 
 
 def _levers(answer: FitAnswer) -> Table:

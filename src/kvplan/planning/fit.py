@@ -15,6 +15,7 @@ from kvplan.planning.levers import Lever, levers_of
 from kvplan.planning.nearest import nearest
 from kvplan.planning.question import Question, ask
 from kvplan.planning.speed import SpeedBound, speed_bound
+from kvplan.planning.tiers import TierAnswer, tiers_of
 from kvplan.readers.open_model import ModelSource
 
 
@@ -92,6 +93,11 @@ class FitAnswer(Answer):
         return cost_of(self.question, self.sequences, self.speed)
 
     @property
+    def tiers(self) -> list[TierAnswer]:
+        """Host memory behind the pool, and when loading from it pays."""
+        return tiers_of(self.plan, self.question.host_link)
+
+    @property
     def levers(self) -> list[Lever]:
         """What each change buys, by the same rules."""
         return levers_of(self.question.engine, self.plan)
@@ -124,6 +130,7 @@ class FitAnswer(Answer):
             "max_context": {"sequences": self.wanted, "tokens": self.max_context},
             "speed": speed.to_dict() if speed else None,
             "cost": cost.to_dict() if cost else None,
+            "tiers": [tier.to_dict() for tier in self.tiers],
             "levers": [lever.to_dict() for lever in self.levers],
             "prints": list(plan.prints),
             "command": plan.command,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from kvplan.core.pool import Pool
+from kvplan.core.tier import Tier
 from kvplan.core.units import format_bytes
 from kvplan.engines.base import Capacity, EnginePlan
-from kvplan.engines.llamacpp.caches import caches_of
+from kvplan.engines.llamacpp.caches import Caches, caches_of
 from kvplan.engines.llamacpp.layout import Layout
 from kvplan.engines.llamacpp.settings import Settings
 from kvplan.engines.weights import drawn_share
@@ -69,6 +70,10 @@ class LlamaPlan(EnginePlan):
     def sequence_bytes(self, context: int) -> int:
         """The cells that a sequence of so many tokens needs on the fullest card, and its state."""
         part = self.layout.fullest.part
+        return self._alone(context).between(part.first, part.end)
+
+    def _alone(self, context: int) -> Caches:
+        """The caches of one sequence of so many tokens."""
         alone = replace(
             self.settings,
             slots=1,
@@ -77,12 +82,39 @@ class LlamaPlan(EnginePlan):
             batch=min(self.settings.batch, max(1, context)),
             ubatch=min(self.settings.ubatch, max(1, context)),
         )
-        caches = caches_of(self.layout.request.geometry, alone)
-        return caches.between(part.first, part.end)
+        return caches_of(self.layout.request.geometry, alone)
 
     def read_bytes(self, context: int, sequences: int) -> int:
         """Each sequence's cells, once."""
         return sequences * self.sequence_bytes(context)
+
+    @property
+    def tiers(self) -> tuple[Tier, ...]:
+        """The server's prompt cache: sequences that left their slot, as long as the context asked.
+
+        tools/server/server-task.cpp, server_prompt_cache (b11434).
+        """
+        size = next((t.num_bytes for t in self.ledger if t.name == "host_prompt_cache"), 0)
+        if not size:
+            return ()
+        context = self.asked.context
+        each = self._alone(context).num_bytes
+        kept = size // each if each else 0
+        said = f"{kept:,} sequences of {context:,} tokens at {each:,} B in all layers"
+        return (
+            Tier(
+                name="prompt_cache",
+                rank_bytes=size,
+                host_bytes=size,
+                ranks=1,
+                block_tokens=context,
+                rank_block_bytes=each,
+                tokens=kept * context,
+                source=f"--cache-ram: {said}",
+                asked="--cache-ram" in self.asked.flags,
+                notes=("At most: it fills as conversations leave their slots.",),
+            ),
+        )
 
     @property
     def weights_read_bytes(self) -> int:

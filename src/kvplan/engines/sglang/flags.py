@@ -18,6 +18,14 @@ def ratio(text: str) -> float:
     return value
 
 
+def gigabytes(text: str) -> float:
+    """Reads a number of GB; 0 is none."""
+    value = float(text)
+    if not 0 <= value < 1e6:
+        raise BadValue(f"{text[:40]} is not a number of GB.")
+    return value
+
+
 FLAGS = FlagTable(
     "sglang",
     (
@@ -63,6 +71,10 @@ FLAGS = FlagTable(
         Flag(("--quantization",), word(), "The weights' scheme; known from the checkpoint."),
         Flag(("--dtype",), word(), "The weights' type; known from the checkpoint."),
         Flag(("--device",), word("cuda", "npu", "rocm", "xpu", "hpu", "cpu"), "cuda or npu."),
+        Flag(("--enable-hierarchical-cache",), None, "Prefixes in host memory (HiCache)."),
+        Flag(("--hicache-ratio",), ratio, "Host tokens over the card's."),
+        Flag(("--hicache-size",), gigabytes, "GB of host memory of each rank."),
+        Flag(("--hicache-mem-layout",), word(), "The order of a host pool's bytes."),
         Flag(("--draft-layers",), whole(0, 4096), "Layers of the draft (its config says)."),
         Flag(
             ("--draft-kv-heads",), whole(1, 4096), "KV heads of the draft; the target's if absent."

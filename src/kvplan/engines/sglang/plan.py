@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kvplan.core.tier import Tier
 from kvplan.core.units import ceil_div, round_up
+from kvplan.core.version import Version
 from kvplan.engines.base import Capacity, EnginePlan
 from kvplan.engines.demand import UNBOUNDED
 from kvplan.engines.sglang.cells import Cells
+from kvplan.engines.sglang.hicache import tier_of
 from kvplan.engines.sglang.pools import Pools
 from kvplan.engines.sglang.requests import Running
+from kvplan.engines.sglang.rules import NEWEST, rules_of
 from kvplan.engines.sglang.settings import Settings
 from kvplan.engines.weights import RankWeights, read_bytes
 
@@ -23,6 +27,13 @@ class SGLangPlan(EnginePlan):
     pools: Pools
     running: Running
     weights: RankWeights
+
+    @property
+    def tiers(self) -> tuple[Tier, ...]:
+        """HiCache, where it is on."""
+        rules = rules_of(Version.parse(self.version or NEWEST))
+        found = tier_of(self.pools, self.cells, self.settings, rules)
+        return () if found is None else (found,)
 
     @property
     def weights_read_bytes(self) -> int:

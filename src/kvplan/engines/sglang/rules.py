@@ -45,6 +45,8 @@ class Rules:
     scales_printed: bool  # the printed size of a 4-bit cache has its scales
     half_of_tokens: bool  # two tokens a running request at least, where no cap is given
     given_requests: str  # what bounds --max-running-requests: nothing, estimate, half
+    host_page_more: bool  # HiCache's pools are rounded up and have a page more
+    host_may_be_smaller: bool  # than the card's
     multimodal_reserve: int  # bytes kept for what a multimodal model allocates after sizing
 
     def pools_windows(self, model_type: str) -> bool:
@@ -82,5 +84,7 @@ def rules_of(version: Version) -> Rules:
         scales_printed=since("0.5.18"),
         half_of_tokens=since("0.4.6"),
         given_requests="half" if since("0.5.15") else "estimate" if since("0.5.12") else "nothing",
+        host_page_more=since("0.5.6"),
+        host_may_be_smaller=since("0.5.23"),
         multimodal_reserve=(100 << 20) if since("0.5.18") else 0,
     )

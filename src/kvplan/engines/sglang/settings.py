@@ -6,7 +6,7 @@ SGLang server_args.py (0.5.12) and arg_groups/ (0.5.23).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from kvplan.core import weights as w
 from kvplan.core.compressed import CompressedAttention
@@ -34,6 +34,21 @@ PAGES_OF_BACKENDS: Final = {
 }  # fmt: skip
 BLACKWELL: Final = ("b200", "b300", "gb200", "gb300", "dgx-station-gb300")
 USUAL_DRAFT_TOKENS: Final = 4
+HICACHE_RATIO: Final = 2.0  # arg_groups/hicache_hook.py
+
+
+class HiCache(NamedTuple):
+    """The host pools that are asked for: a ratio to the card's, or gigabytes of each rank."""
+
+    ratio: float
+    size_gb: float
+
+    @property
+    def said(self) -> str:
+        """The flag that sizes them."""
+        if self.size_gb:
+            return f"--hicache-size {self.size_gb:g}"
+        return f"--hicache-ratio {self.ratio:g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +84,7 @@ class Settings:
     npu: bool
     trtllm_latent: bool
     index_pool: int
+    hicache: HiCache | None
     launch: Launch
 
     @property
@@ -133,8 +149,18 @@ def resolve(model: Model, node: Node, asked: Asked, release: Release, rules: Rul
         npu=npu,
         trtllm_latent=choose("--attention-backend") == "trtllm_mla",
         index_pool=model.traits.index_pool,
+        hicache=_hicache(choose, by),
         launch=choose.launch,
     )
+
+
+def _hicache(choose: Chosen, by: str) -> HiCache | None:
+    if not choose("--enable-hierarchical-cache"):
+        return None
+    choose("--hicache-mem-layout")
+    size = choose("--hicache-size") or 0.0
+    ratio = choose("--hicache-ratio", None if size else HICACHE_RATIO, by) or HICACHE_RATIO
+    return HiCache(ratio, size)
 
 
 def _layout(model: Model, node: Node, choose: Chosen) -> tuple[int, int, int, int, int]:

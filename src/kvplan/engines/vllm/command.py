@@ -10,8 +10,11 @@ from kvplan.core.model import Model
 from kvplan.engines.base import Asked
 from kvplan.engines.vllm.layout import Layout
 
-OWN = ("--usage-context", "--device", "--draft-layers", "--draft-kv-heads", "--draft-head-dim")
-GIB_FLAGS = ("--swap-space", "--cpu-offload-gb")
+OWN = (
+    "--usage-context", "--device", "--draft-layers", "--draft-kv-heads", "--draft-head-dim",
+    "--lmcache-max-local-cpu-size", "--lmcache-chunk-size",
+)  # fmt: skip
+GIB_FLAGS = ("--swap-space", "--cpu-offload-gb", "--kv-offloading-size")
 
 
 def command(model: Model, asked: Asked, layout: Layout) -> str:

@@ -8,6 +8,7 @@ from kvplan.core.latent import IndexedLatentAttention
 from kvplan.core.layers import FullAttention, Layer
 from kvplan.core.model import Model
 from kvplan.core.states import RecurrentState
+from kvplan.core.tier import Tier
 from kvplan.core.units import MAX_TOKENS
 from kvplan.core.version import Version
 from kvplan.engines.base import Capacity, EnginePlan
@@ -15,7 +16,8 @@ from kvplan.engines.vllm.admission import longest_that_fits
 from kvplan.engines.vllm.cells import element_bytes
 from kvplan.engines.vllm.groups import CacheGroup
 from kvplan.engines.vllm.memory.ledger import rank_weights_of
-from kvplan.engines.vllm.rules import NEWEST
+from kvplan.engines.vllm.offload import tiers_of
+from kvplan.engines.vllm.rules import NEWEST, rules_of
 from kvplan.engines.vllm.settings import Settings
 from kvplan.engines.vllm.specs import FullSpec, Request, RingSpec, StateSpec
 from kvplan.engines.weights import read_bytes
@@ -111,6 +113,11 @@ class VllmPlan(EnginePlan):
             for layer, count in self.model.layers()
         )
         return each * sequences // (layout.pp * layout.dcp)
+
+    @property
+    def tiers(self) -> tuple[Tier, ...]:
+        """The KV offload of vLLM itself, and LMCache."""
+        return tiers_of(self, self.settings.connectors, rules_of(self.version or NEWEST))
 
     @property
     def weights_read_bytes(self) -> int:

@@ -73,6 +73,13 @@ RULES: dict[str, ByVersion[Any]] = {
     "models_possessive": ByVersion((("0.6", "models's"), ("0.20.0", "model's"))),
     # v1/worker/gpu_worker.py, init_device; later worker/utils.py, request_memory
     "checks_free": ByVersion((("0.6", False), ("0.9", True))),
+    # v1/kv_offload: a number of blocks to 0.13, bytes of all ranks in 0.15; a shared buffer in
+    # whole pages, and one copy of latent rows. SupportsHMA of the connector. config/vllm.py.
+    "offload_by_bytes": ByVersion((("0.6", False), ("0.14", True))),
+    "offload_hybrid": ByVersion((("0.6", False), ("0.21.0", True))),
+    "offload_aligned": ByVersion((("0.6", False), ("0.27.0", True))),
+    "offload_one_copy": ByVersion((("0.6", False), ("0.27.0", True))),
+    "lmcache_server": ByVersion((("0.6", False), ("0.23.0", True))),
 }
 
 
@@ -121,6 +128,11 @@ class Rules:
     sm100_sparse_fp8: bool
     models_possessive: str
     checks_free: bool
+    offload_by_bytes: bool
+    offload_hybrid: bool
+    offload_aligned: bool
+    offload_one_copy: bool
+    lmcache_server: bool
 
 
 @lru_cache(maxsize=64)

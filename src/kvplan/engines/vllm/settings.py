@@ -18,6 +18,7 @@ from kvplan.engines.vllm.devices import DeviceTraits, device_traits
 from kvplan.engines.vllm.draft import Draft, draft_of
 from kvplan.engines.vllm.flags import AUTO_LENGTH
 from kvplan.engines.vllm.layout import Layout
+from kvplan.engines.vllm.offload import Connector, connectors_of, disables_hybrid
 from kvplan.engines.vllm.rules import Rules
 
 FLOAT32 = ("float", "float32")
@@ -49,6 +50,7 @@ class Settings:
     prefix_caching: bool
     mamba_mode: str
     hybrid_manager: bool
+    connectors: tuple[Connector, ...]
     eager: bool
     draft: Draft | None
     blocks_override: int | None
@@ -116,6 +118,7 @@ def settings_of(
         "--async-scheduling", rules.asynchronous and device.platform != "cpu", version
     )
     steps = _steps_in_flight(model, layout, asynchronous, rules)
+    connectors = connectors_of(flags, rules, layout.tp * layout.pp)
     return Settings(
         layout=layout,
         device=device,
@@ -130,7 +133,11 @@ def settings_of(
         block_size=flags.get("--block-size"),
         prefix_caching=prefix,
         mamba_mode=_mamba_mode(model, flags, prefix, rules),
-        hybrid_manager=not flags.get("--disable-hybrid-kv-cache-manager", False),
+        hybrid_manager=not (
+            flags.get("--disable-hybrid-kv-cache-manager", False)
+            or disables_hybrid(connectors, rules)
+        ),
+        connectors=connectors,
         eager=eager,
         draft=draft,
         blocks_override=flags.get("--num-gpu-blocks-override"),

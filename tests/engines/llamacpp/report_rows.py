@@ -195,6 +195,9 @@ def misses(row: Row) -> list[str]:
         first, second = ("r_mib", "s_mib") if line["kind"] == "recurrent" else ("k_mib", "v_mib")
         hold(first, line.get(first), mib(cache.k_bytes))
         hold(second, line.get(second), mib(cache.v_bytes))
+    for line in said.get("draft_kv_lines") or []:
+        hold("draft size", line["size_mib"], mib(caches["draft"].num_bytes))
+        hold("draft layers", line["layers"], caches["draft"].layers)
     k = sum(cache.k_bytes for cache in caches.values())
     v = sum(cache.v_bytes for cache in caches.values())
     hold("self size", said["kv_self_size_mib"], mib(k + v))

@@ -28,6 +28,7 @@ RECURRENT: Final = "recurrent"
 GROUPS: Final = ("csa", "hca", "lid")
 CSA_RATIO: Final = 4
 COMPRESSOR: Final = "compressor"
+DRAFT: Final = "draft"
 
 
 class Part(NamedTuple):
@@ -71,6 +72,7 @@ class Caches:
     geometry: Geometry
     settings: Settings
     parts: tuple[tuple[Part, ...], ...]
+    draft: Part | None = None
 
     @property
     def num_bytes(self) -> int:
@@ -78,20 +80,35 @@ class Caches:
         return self.between(0, self.geometry.layers)
 
     def between(self, first: int, end: int) -> int:
-        """Bytes of the blocks from ``first`` up to ``end``."""
+        """Bytes of the blocks from ``first`` up to ``end``, a draft's with the last of them."""
         order = self.geometry.blocks.order
         held = order if (first, end) == (0, len(order)) else order[first:end]
         count = held.count
-        return sum(
+        found = sum(
             count(place) * sum(part.k + part.v for part in parts)
             for place, parts in enumerate(self.parts)
             if parts
         )
+        drafts = self.draft is not None and first < end == len(order)
+        return found + (self.draft.k + self.draft.v if self.draft and drafts else 0)
 
     def announced(self) -> list[Cache]:
         """Every cache in the order in which it is announced."""
         found = [self._cache(name) for name in self._names()]
-        return [cache for cache in found if cache is not None]
+        if self.draft:
+            settings = self.settings
+            drafted = Cache(
+                name=DRAFT,
+                cells=settings.cells,
+                streams=settings.streams,
+                layers=settings.draft_layers,
+                k_bytes=self.draft.k,
+                v_bytes=self.draft.v,
+                k_type=settings.k.name,
+                v_type=settings.v.name,
+            )
+            found.append(drafted)
+        return found
 
     def _names(self) -> Iterator[str]:
         held = {part.cache for parts in self.parts for part in parts}
@@ -101,7 +118,7 @@ class Caches:
         if RECURRENT in held:
             yield RECURRENT
 
-    def _cache(self, name: str) -> Cache | None:
+    def _cache(self, name: str) -> Cache:
         layers = k = v = 0
         order = self.geometry.blocks.order
         for place, parts in enumerate(self.parts):
@@ -167,7 +184,18 @@ def caches_of(geometry: Geometry, settings: Settings) -> Caches:
         BadValue: a cache type whose blocks do not divide a row.
     """
     parts = tuple(tuple(_parts(kept, geometry, settings)) for kept in geometry.blocks.kinds)
-    return Caches(geometry=geometry, settings=settings, parts=parts)
+    return Caches(
+        geometry=geometry, settings=settings, parts=parts, draft=_draft(geometry, settings)
+    )
+
+
+def _draft(geometry: Geometry, settings: Settings) -> Part | None:
+    """A context of its own for the model's draft blocks, as long as the main one."""
+    if not settings.draft_layers or geometry.last is None:
+        return None
+    k, v = width_of(geometry.last, settings)
+    cells = settings.draft_layers * settings.streams * settings.cells
+    return Part(DRAFT, cells * row_bytes(settings.k, k), cells * row_bytes(settings.v, v))
 
 
 def _parts(kept: Kept, geometry: Geometry, settings: Settings) -> Iterator[Part]:
@@ -191,7 +219,7 @@ def _rows(rows: Rows, geometry: Geometry, settings: Settings) -> Iterator[Part]:
     if rows.window and settings.window_cache:
         name, cells = WINDOW, settings.window_cells(rows.window)
     if geometry.compressed:
-        streams, v = settings.slots, 0
+        streams = settings.slots
     if k or v:
         per_cell = streams * cells
         yield Part(name, per_cell * row_bytes(settings.k, k), per_cell * row_bytes(settings.v, v))

@@ -69,13 +69,17 @@ class Kept(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Geometry:
-    """All blocks in order, and what they have in common."""
+    """All blocks in order, and what they have in common.
+
+    ``last`` is the attention that a multi-token-prediction block repeats: the last without window.
+    """
 
     blocks: Stack[Kept]
     widest_v: int = field(default=0)
     windowed: bool = False
     recurrent: bool = False
     compressed: bool = False
+    last: Rows | None = None
 
     @property
     def layers(self) -> int:
@@ -90,14 +94,22 @@ def geometry_of(blocks: Stack[Block], model_type: str) -> Geometry:
     recurrent = any(kept.state for kept in found)
     if recurrent:
         found = tuple(kept if kept.rows else kept._replace(listed=False) for kept in found)
+    compressed = any(kept.compressed for kept in found)
+    if compressed:  # DeepSeek V4 keeps no V, also in its layers with a window alone
+        found = tuple(_without_v(kept) for kept in found)
     rows = [kept.rows for kept in found if kept.rows]
     return Geometry(
         blocks=Stack(found, blocks.order),
         widest_v=max((row.v for row in rows), default=0),
         windowed=any(row.window for row in rows),
         recurrent=recurrent,
-        compressed=any(kept.compressed for kept in found),
+        compressed=compressed,
+        last=next((row for row in reversed(rows) if not row.window), None),
     )
+
+
+def _without_v(kept: Kept) -> Kept:
+    return kept._replace(rows=kept.rows._replace(v=0)) if kept.rows else kept
 
 
 def _kept(block: Block, model_type: str) -> Kept:

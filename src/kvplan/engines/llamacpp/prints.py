@@ -70,11 +70,12 @@ def _size(caches: Caches, cache: Cache) -> str:
 def _recurrent(caches: Caches, cache: Cache) -> str:
     settings = caches.settings
     snapshots = f" {settings.snapshots:2d} rs_seq" if settings.rules.snapshots else ""
+    third = f", P (f32): {mib(0):7.2f} MiB" if settings.rules.state_parts > 2 else ""
     return (
         f"llama_memory_recurrent: size = {mib(cache.num_bytes):7.2f} MiB "
         f"({settings.slots:6d} cells, {cache.layers:3d} layers, {settings.slots:2d} seqs"
         f"{snapshots}), R (f32): {mib(cache.k_bytes):7.2f} MiB, "
-        f"S (f32): {mib(cache.v_bytes):7.2f} MiB"
+        f"S (f32): {mib(cache.v_bytes):7.2f} MiB{third}"
     )
 
 

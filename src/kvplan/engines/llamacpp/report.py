@@ -11,7 +11,7 @@ from kvplan.core.pool import Group
 from kvplan.core.units import ceil_div, format_bytes
 from kvplan.engines.base import Asked, Node
 from kvplan.engines.chosen import GIVEN, Chosen
-from kvplan.engines.llamacpp.caches import ATTENTION, RECURRENT, WINDOW
+from kvplan.engines.llamacpp.caches import ATTENTION, DRAFT, RECURRENT, WINDOW
 from kvplan.engines.llamacpp.compute import CARD_CONTEXT, CARD_CONTEXT_ERROR
 from kvplan.engines.llamacpp.flags import ALL, AUTO
 from kvplan.engines.llamacpp.layout import Card, Layout, lay_out
@@ -90,7 +90,7 @@ def cell_pool(layout: Layout, asked: Asked) -> CellPool:
     """The caches' figures."""
     settings, found = layout.request.settings, layout.caches.announced()
     states = [cache for cache in found if cache.name == RECURRENT]
-    attention = [cache for cache in found if cache.name != RECURRENT]
+    attention = [cache for cache in found if cache.name not in (RECURRENT, DRAFT)]
     window = next((cache.cells for cache in found if cache.name == WINDOW), None)
     card = layout.fullest.cache
     return CellPool(

@@ -72,6 +72,7 @@ class Rules:
     automatic_fit: bool
     every_logit: bool
     snapshots: bool
+    state_parts: int
     v_as_wide_as_widest: bool
     line: Line
     cache_name: str
@@ -90,14 +91,17 @@ _SLOTS = ByVersion((("b0", 1), ("b6924", 0)))  # #16736, November 2025
 _FLASH = ByVersion((("b0", "off"), ("b6325", "auto")))  # #15434, August 2025
 # DeepSeek absorbed (#12801, April 2025); a cache without V (#19067, January 2026).
 _LATENT = ByVersion((("b0", Latent.DECOMPRESSED), ("b5143", Latent.TWICE), ("b7827", Latent.ROW)))
-_INDEXERS = ByVersion((("b0", False), ("b9600", True)))  # #21149, 2026
+# Keys of an indexer (#21149): b9294 announces none, b9538 does.
+_INDEXERS = ByVersion((("b0", False), ("b9538", True)))
 _CONTEXT = ByVersion((("b0", 512), ("b3200", 0), ("b3680", 4096), ("b7406", 0)))
 _LAYERS = ByVersion((("b0", 0), ("b7406", -1)))
 # With the automatic fit (#16653, December 2025): b6097 has neither, b7551 both.
 _FIT = ByVersion((("b0", False), ("b7406", True)))
 # Logits of the outputs alone: b9294 reserves a batch of them, b9538 one a slot.
 _EVERY_LOGIT = ByVersion((("b0", True), ("b9538", False)))
-_SNAPSHOTS = ByVersion((("b0", False), ("b9000", True)))
+# Snapshots of states: b9093 prints none, b9294 does; a third part of the state: b10566, b10809.
+_SNAPSHOTS = ByVersion((("b0", False), ("b9294", True)))
+_STATE_PARTS = ByVersion((("b0", 2), ("b10809", 3)))
 _WIDEST_V = ByVersion((("b0", False), ("b6050", True)))  # b5704 has it not, b6097 has
 _LINE = ByVersion(
     (
@@ -145,6 +149,7 @@ def rules_of(version: Version) -> Rules:
         automatic_fit=_FIT.at(version),
         every_logit=_EVERY_LOGIT.at(version),
         snapshots=_SNAPSHOTS.at(version),
+        state_parts=_STATE_PARTS.at(version),
         v_as_wide_as_widest=_WIDEST_V.at(version),
         line=_LINE.at(version),
         cache_name=_CACHE_NAME.at(version),
@@ -179,6 +184,7 @@ def ik_rules_of(version: Version) -> Rules:
         automatic_fit=False,
         every_logit=True,
         snapshots=False,
+        state_parts=2,
         v_as_wide_as_widest=False,
         line=Line.SELF_SIZE,
         cache_name="llama_new_context_with_model",

@@ -28,6 +28,8 @@ OTHER_WEIGHTS = re.compile(
 # Endings and beginnings that people leave out of a name.
 ENDINGS = ("instruct", "it", "hf", "chat", "base", "bf16")
 BEGINNINGS = ("", "meta-", "nvidia-", "ai21-", "c4ai-")
+# A copy whose own word leaves out keys that shape its tensors.
+NOT_WHOLE = ("LiquidAI--LFM2-2.6B.json",)
 LONG_LIST = 200  # entries; a checkpoint's list of unquantised modules can have 50,000
 
 # The published model that another project's preset transcribes.
@@ -77,7 +79,7 @@ TRANSCRIBED = {
     "mlc-preset/phi-3_5": "microsoft/Phi-3.5-mini-instruct",
     "mlc-preset/phi-3_5-vision": "microsoft/Phi-3.5-vision-instruct",
     "mlc-preset/phi-4": "microsoft/Phi-4-mini-instruct",
-    "mlc-preset/qwen": "Qwen/Qwen-7B",
+    "mlc-preset/qwen": "Qwen/Qwen-1_8B",
     "mlc-preset/qwen2": "Qwen/Qwen1.5-1.8B-Chat",
     "mlc-preset/qwen2.5_3b": "Qwen/Qwen2.5-3B",
     "mlc-preset/qwen2_0_5b": "Qwen/Qwen2-0.5B",
@@ -113,6 +115,58 @@ TRANSCRIBED = {
     "maxtext/Qwen3-Omni-30B-A3B": "Qwen/Qwen3-Omni-30B-A3B-Instruct",
 }
 
+NO_WINDOW = {"sliding_window": None}
+TIED, UNTIED = {"tie_word_embeddings": True}, {"tie_word_embeddings": False}
+USUAL_TOWER: dict[str, Any] = {"vision_config": {}}  # that of the class
+# Keys that a partial copy lacks where their class default is not the model's own value, and where
+# it is told. Without them a copy would be answered with another model's cache or weights.
+SUPPLIED: dict[str, tuple[dict[str, Any], str]] = {
+    "mistralai--Mistral-7B-Instruct-v0.2.json": (
+        NO_WINDOW, "model card: no sliding-window attention"),
+    "mistralai--Mistral-Large-Instruct-2411.json": (NO_WINDOW, "published with a null window"),
+    "mistralai--Mistral-Small-Instruct-2409.json": (NO_WINDOW, "published with a null window"),
+    "LGAI-EXAONE--EXAONE-4.0-1.2B.json": (
+        NO_WINDOW | TIED, "model card: global attention alone; 1.28 B parameters"),
+    "CohereLabs--c4ai-command-r7b-12-2024.json": (
+        {"hidden_size": 4096, "intermediate_size": 14336, "vocab_size": 256000},
+        "published checkpoint: 8.03 B parameters"),
+    "tencent--Hunyuan-A13B-Instruct.json": (
+        {"num_experts": 64, "moe_topk": 8, "num_shared_expert": 1} | TIED,
+        "technical report: one shared and 64 routed experts, 8 drawn; 80 B parameters"),
+    "microsoft--Phi-4-mini-instruct.json": (TIED, "model card: shared embedding"),
+    "microsoft--bitnet-b1.58-2B-4T.json": (TIED, "published checkpoint: no separate head"),
+    "HuggingFaceTB--SmolLM2-1.7B.json": (TIED, "published checkpoint: 1.71 B parameters"),
+    "ibm-granite--granite-3.1-2b-instruct.json": (TIED, "published: 2.53 B parameters"),
+    "ibm-granite--granite-3.1-8b-instruct.json": (TIED, "published: 8.17 B parameters"),
+    "ibm-granite--granite-3.3-8b-instruct.json": (TIED, "published: 8.17 B parameters"),
+    "Qwen--Qwen2.5-VL-3B-Instruct.json": (
+        {"vision_config": {"hidden_size": 1280, "intermediate_size": 3420, "out_hidden_size": 2048}}
+        | TIED,
+        "published checkpoint: 3.75 B parameters"),
+    "Qwen--Qwen2.5-VL-72B-Instruct.json": (
+        {"vision_config": {
+            "hidden_size": 1280, "intermediate_size": 3456, "out_hidden_size": 8192}},
+        "published checkpoint: 73.4 B parameters"),
+    "XiaomiMiMo--MiMo-VL-7B-SFT.json": (
+        {"vision_config": {
+            "hidden_size": 1280, "intermediate_size": 3456, "out_hidden_size": 4096}},
+        "published checkpoint: 8.31 B parameters"),
+    "mistralai--Mistral-Small-3.1-24B-Instruct-2503.json": (
+        UNTIED | USUAL_TOWER, "published checkpoint: 24.0 B parameters"),
+    "mistralai--Mistral-Small-3.2-24B-Instruct-2506.json": (
+        UNTIED | USUAL_TOWER, "published checkpoint: 24.0 B parameters"),
+    "mistralai--Ministral-3-14B-Instruct-2512.json": (
+        UNTIED | USUAL_TOWER, "published checkpoint: 13.9 B parameters"),
+    "lightonai--LightOnOCR-2-1B.json": (USUAL_TOWER, "published checkpoint: 1.0 B parameters"),
+    # Which layers have a window is not stated, how many is; a size depends on their number alone.
+    "XiaomiMiMo--MiMo-V2.5.json": (
+        {"hybrid_layer_pattern": [0] + [1, 1, 1, 1, 0] + [1, 1, 1, 1, 1, 0] * 7},
+        "9 full and 39 window layers, placed as in MiMo-V2-Flash"),
+    "XiaomiMiMo--MiMo-V2.5-Pro.json": (
+        {"hybrid_layer_pattern": [0, 1, 1, 1, 1, 1, 1] * 10},
+        "10 full and 60 window layers, evenly placed"),
+}  # fmt: skip
+
 
 def table(path: Path) -> list[dict[str, str]]:
     """The rows of a tab-separated file."""
@@ -143,7 +197,9 @@ def quality(file: str, source: str) -> str:
     """How good a copy it is: verbatim, transcribed by another project, or partial."""
     if file.startswith(("mlc-preset--", "maxtext--")):
         return "transcribed"
-    return "partial" if "partial" in source else "verbatim"
+    if "partial" in source or file in NOT_WHOLE:
+        return "partial"
+    return "transcribed" if "[transcribed]" in source else "verbatim"
 
 
 def names_of(models: list[dict[str, str]], aliases: list[dict[str, str]]) -> dict[str, Any]:
@@ -196,6 +252,8 @@ def main(folder: str, target: str) -> None:
             continue
         config = json.loads((source / row["file"]).read_text(encoding="utf-8"))
         name = TRANSCRIBED.get(row["model_id"], row["model_id"])
+        supplied, told = SUPPLIED.get(row["file"], ({}, ""))
+        config |= supplied
         (out / row["file"]).write_text(
             json.dumps(shortened(config), ensure_ascii=False, separators=(",", ":")) + "\n",
             encoding="utf-8",
@@ -206,7 +264,9 @@ def main(folder: str, target: str) -> None:
                 "file": row["file"],
                 "model_type": config.get("model_type") or row["model_type"],
                 "quality": quality(row["file"], row["source"]),
-                "source": row["source"],
+                "source": f"{row['source']}; {', '.join(supplied)}: {told}"
+                if told
+                else row["source"],
             }
         )
     written = {model["file"] for model in models}

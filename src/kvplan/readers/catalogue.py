@@ -10,6 +10,11 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from kvplan.core.errors import UnknownName
+from kvplan.core.weights import Weights
+
+# A number of billions that is neither a mixture's active part (A3B) nor one of several experts.
+_BILLIONS = re.compile(r"(?<![A-Za-z0-9.])(\d{1,4}(?:\.\d{1,2})?)[bB](?![A-Za-z0-9])")
+FAR = 1.35  # a name rounds: gemma-2-2b has 2.61 billion
 
 
 class Entry(NamedTuple):
@@ -110,6 +115,15 @@ def config_of(entry: Entry) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(text)
     found.setdefault("model_type", entry.model_type)
     return found
+
+
+def contradicts(entry: Entry, weights: Weights | None) -> bool:
+    """Whether a copy's parameters are far from the number in its model's name (``…-3B-…``)."""
+    named = [float(size) for size in _BILLIONS.findall(entry.id.rpartition("/")[2])]
+    if weights is None or not named:
+        return False
+    ratios = [weights.parameters / (size * 1e9) for size in named]
+    return not any(1 / FAR < ratio < FAR for ratio in ratios)
 
 
 def unknown(name: str, hint: str) -> UnknownName:

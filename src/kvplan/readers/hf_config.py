@@ -8,11 +8,13 @@ from typing import Any
 from kvplan.core.errors import BadFile
 from kvplan.core.model import Confidence, Model
 from kvplan.readers.config import Config
-from kvplan.readers.families.base import NO_OPTIONS, Family, Options
+from kvplan.readers.families.base import NO_OPTIONS, Decoder, Family, Options
 from kvplan.readers.families.registry import family_of
 from kvplan.readers.traits import traits
 from kvplan.readers.unknown import Assumed, assumed
 from kvplan.readers.weighing import weigh
+
+DEPTH = "num_hidden_layers"
 
 
 def read_config(
@@ -44,6 +46,8 @@ def read_config(
     if family is None:
         family, confidence = Assumed(), "assumed"
         section, warnings = assumed(c, everything_full=assume == "full")
+    elif isinstance(family, Decoder):
+        section = _own_section(c)
     found = family.describe(section, options)
     weights, said = weigh(c, found)
     return Model(
@@ -62,6 +66,12 @@ def read_config(
         traits=traits(raw, c.model_type, found.max_context_tokens),
         facts=section.facts,
     )
+
+
+def _own_section(c: Config) -> Config:
+    """A text model's keys: the file, or its text_config where they stand there alone."""
+    nested = isinstance(c.raw.get("text_config"), Mapping)
+    return c.section("text_config", c.model_type) if nested and not c.in_file(DEPTH) else c
 
 
 def root(raw: Mapping[str, Any]) -> Config:

@@ -221,8 +221,10 @@ class _Reading:
         """A model of the catalogue, its weights as the asked name says they are stored."""
         entry = found.entry
         model = self.config(catalogue.config_of(entry), entry.id, f"catalogue: {entry.source}")
-        said = tuple(filter(None, [found.warning, _quality_warning(entry)]))
-        return _stored_as_named(replace(model, warnings=said + model.warnings), asked)
+        model = replace(model, warnings=_said(found) + model.warnings)
+        if entry.quality == "partial" and catalogue.contradicts(entry, model.weights):
+            return _uncounted(model)
+        return _stored_as_named(model, asked)
 
     def hub(self, named: HubName) -> Model:
         """A model of the hub."""
@@ -269,7 +271,15 @@ def _name_of(path: Path) -> str:
     return path.resolve().parent.name if path.name == "config.json" else path.stem
 
 
-def _quality_warning(entry: catalogue.Entry) -> str:
-    if entry.quality != "partial":
-        return ""
-    return f"The catalogue's config of {entry.id} is partial: what is absent there is unknown."
+def _said(found: catalogue.Found) -> tuple[str, ...]:
+    """What a name leaves open, and what its copy does."""
+    lacks = (
+        f"The catalogue's config of {found.entry.id} is partial: what is absent there is unknown."
+    )
+    return tuple(filter(None, [found.warning, lacks if found.entry.quality == "partial" else ""]))
+
+
+def _uncounted(model: Model) -> Model:
+    """The model without weights, whose number its own name contradicts."""
+    said = "Parameters are not counted: the copy lacks keys that decide their number."
+    return replace(model, weights=None, warnings=(*model.warnings, said))

@@ -21,6 +21,9 @@ def weigh(c: Config, found: Description) -> tuple[Weights | None, tuple[str, ...
         return None, ()
     parameters, active = count_parameters(found.tensors)
     storage, said = _storage(c, len(found.blocks))
+    if found.left_out:
+        alone = "Parameters are those of the language model alone"
+        said = (*said, f"{alone}: the config has no {found.left_out}.")
     weights = Weights(
         tensors=found.tensors,
         parameters=parameters,

@@ -58,7 +58,8 @@ class Heads(NamedTuple):
 class Description(NamedTuple):
     """What a family knows of a model.
 
-    ``uncounted`` says why ``tensors`` are not all there are, where a config leaves a shape open.
+    ``uncounted`` says why ``tensors`` are not all there are, where a config leaves a shape open;
+    ``left_out`` which sections they are without, where a copy has the language model's keys alone.
     """
 
     blocks: Stack[Block]
@@ -68,6 +69,7 @@ class Description(NamedTuple):
     hidden_size: int | None
     encoder_tokens: int | None = None
     uncounted: str = ""
+    left_out: str = ""
 
 
 class Options(NamedTuple):

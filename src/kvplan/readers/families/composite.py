@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from kvplan.core import weights as w
 from kvplan.core.errors import UnknownModelType
 from kvplan.readers import defaults
@@ -17,7 +20,8 @@ class Composite(Family):
     ``text`` and ``towers`` are keys of the config; ``joint`` are the tensors between. Whether the
     head is tied is the enclosing config's to say, unless the text model brings its own head
     (``own_head``). ``text_classes`` are the classes of the type that are the text model alone.
-    ``inherits`` is for classes that lay the text section over their own values for it;
+    ``inherits`` is for classes that lay the text section over their own values for it,
+    ``lifts_text`` for those that take its keys from their own level too;
     ``older_types`` are names of nested types and those that a class reads them as.
     """
 
@@ -27,6 +31,7 @@ class Composite(Family):
     text_classes: tuple[str, ...] = ()
     own_head: bool = False
     inherits: bool = False
+    lifts_text: bool = False
     older_types: tuple[tuple[str, str], ...] = ()
 
     def describe(self, c: Config, options: Options = NO_OPTIONS) -> Description:
@@ -35,6 +40,9 @@ class Composite(Family):
             return described(self.text_part(c), options)
         text = self.text_section(c)
         found = described(text, options)
+        absent = [key for key in self.towers if not c.in_file(key)]
+        if absent and self.is_flat_copy(c) and not self.lifts_text:
+            return found._replace(left_out=" and no ".join(absent))
         extra: Weights = ()
         uncounted = found.uncounted
         for key in self.towers:
@@ -61,10 +69,16 @@ class Composite(Family):
             return text
         return text.with_values(tie_word_embeddings=self.tied(c, text))
 
+    def is_flat_copy(self, c: Config) -> bool:
+        """Whether the text model's keys stand at the enclosing level, as in others' tables."""
+        return not c.in_file(self.text) and c.in_file("num_hidden_layers")
+
     def text_part(self, c: Config) -> Config:
         """The text model's config as it stands."""
-        section = c.section(self.text, self.text_type, inherits=self.inherits)
-        return self.renamed(section)
+        section = self.renamed(c.section(self.text, self.text_type, inherits=self.inherits))
+        if self.is_flat_copy(c):
+            return flattened(c, section.model_type, section.given)
+        return section
 
     def part(self, c: Config, key: str) -> Config:
         """Another nested config."""
@@ -112,8 +126,11 @@ def encoded(section: Config) -> Weights | None:
     return found
 
 
-def flattened(c: Config, model_type: str) -> Config:
-    """A text section whose keys stand at the enclosing level: those that are not its own there."""
+def flattened(c: Config, model_type: str, given: Mapping[str, Any] | None = None) -> Config:
+    """A text section whose keys stand at the enclosing level: those that are not its own there.
+
+    ``given`` is what the enclosing class gives to the section before the file does.
+    """
     own = defaults.of_type(c.model_type).values
     raw = {key: value for key, value in c.raw.items() if key not in own}
-    return Config(raw, model_type, c.path)
+    return Config(raw, model_type, c.path, given)

@@ -206,5 +206,5 @@ class KimiK3(Family):
     def describe(self, c: Config, options: Options = NO_OPTIONS) -> Description:
         """The text model's caches."""
         found = described(c.section("text_config", "kimi_linear"), options)
-        reason = "kimi_k3 has residual attention and latent experts that transformers does not."
+        reason = "kimi_k3 has residual attention and latent experts that transformers does not"
         return found._replace(uncounted=reason)

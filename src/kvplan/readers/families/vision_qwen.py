@@ -20,6 +20,8 @@ class Qwen35VL(Composite):
 class FlatText(Composite):
     """Older files have the text model's keys beside the tower's section."""
 
+    lifts_text = True
+
     def text_part(self, c: Config) -> Config:
         """The text section, or the file where it has none."""
         section = super().text_part(c)

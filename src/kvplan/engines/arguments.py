@@ -95,13 +95,15 @@ class _Reader:
             self.found.flags[flag.names[0]] = self._modelled(flag, name, value)
             return
         plain = name.replace("_", "-")
+        if self._negative(plain):
+            return
         if plain in self.known.model or name in self.known.model:
             self.found.models.append(self._value(name, value))
             return
         takes = self.known.takes.get(name) or self.known.takes.get(plain)
         if takes is not None:
             self._known(plain if plain in self.known.takes else name, takes, value)
-        elif not self._negative(plain) and not self._part(name, value):
+        elif not self._part(name, value):
             raise self.table.unknown(name, [*self.known.takes, *self.known.model])
 
     def _modelled(self, flag: Flag, name: str, value: str | None) -> str:

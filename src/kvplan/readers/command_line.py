@@ -44,10 +44,11 @@ CONTAINERS = ("docker", "podman", "nerdctl")
 MOST_SHELLS = 4  # shells in shells
 
 # Options of ``docker run`` that take no value; every other one takes one.
-DOCKER_SWITCHES = frozenset(
-    """-d -i -t -P -q --detach --interactive --tty --rm --init --privileged --read-only --quiet
-    --publish-all --no-healthcheck --oom-kill-disable --sig-proxy --disable-content-trust""".split()
-)
+DOCKER_SWITCHES = {
+    "-d", "-i", "-t", "-P", "-q", "--detach", "--interactive", "--tty", "--rm", "--init",
+    "--privileged", "--read-only", "--quiet", "--publish-all", "--no-healthcheck",
+    "--oom-kill-disable", "--sig-proxy", "--disable-content-trust",
+}  # fmt: skip
 _SHORT_SWITCHES = re.compile(r"-[ditPq]+")
 
 
@@ -222,7 +223,7 @@ def invocation_in(
     known = next((row for row in IMAGES if row.pattern.search(image)), None)
     found = invocation_of([*entrypoint, *arguments], environment)
     if found is None and known is not None and known.starts and not entrypoint:
-        words = arguments[1:] if arguments[:1] == ["serve"] else arguments
+        words = arguments[1:] if list(arguments[:1]) == ["serve"] else arguments
         found = _started(known.engine, words, environment)
     if found is None:
         return None

@@ -84,6 +84,45 @@ def test_a_copy_of_the_language_model_alone() -> None:
     ) == model.warnings
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("LLAMA-3.1-8b", "meta-llama/Llama-3.1-8B"),
+        ("llama3.1:8b", "meta-llama/Llama-3.1-8B"),
+        ("llama3.3", "meta-llama/Llama-3.3-70B-Instruct"),
+        ("llama-4-scout", "meta-llama/Llama-4-Scout-17B-16E"),
+        ("mistral-nemo", "mistralai/Mistral-Nemo-Instruct-2407"),
+        ("mixtral-8x22b", "mistralai/Mixtral-8x22B-v0.1"),
+        ("deepseek-v2", None),  # Lite is another model
+        ("deepseek-v3.1", None),  # the one here is a copy in another format
+        ("gemma3", None),  # of several sizes
+        ("llama2", None),
+        ("bytedance", None),  # who made it
+        ("grok", None),  # which one
+        ("", None),
+        ("a" * 100_000, None),
+    ],
+)
+def test_names(name: str, expected: str | None) -> None:
+    """A beginning answers only where all that it leaves open changes no shape."""
+    found = catalogue.find(name)
+
+    assert expected == (found.entry.id if found else None)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("deepseek-v2", "deepseek-ai/DeepSeek-V2-Lite"),
+        ("lama-3.1-8b", "meta-llama/Llama-3.1-8B"),
+        ("gemma3", "google/gemma-3-4b-it"),
+    ],
+)
+def test_near_names(name: str, expected: str) -> None:
+    """What begins so comes first, then what is spelled alike."""
+    assert expected in catalogue.near(name)
+
+
 def test_every_entry_is_answered() -> None:
     """By some figure for its cache."""
     refused = [

@@ -14,6 +14,11 @@ from kvplan.core.weights import Weights
 
 # A number of billions that is neither a mixture's active part (A3B) nor one of several experts.
 _BILLIONS = re.compile(r"(?<![A-Za-z0-9.])(\d{1,4}(?:\.\d{1,2})?)[bB](?![A-Za-z0-9])")
+# Words that say how a model was trained, stored or dated, or how large its only size is.
+_NEUTRAL = re.compile(
+    r"hf|it|pt|sft|chat|base|instruct|preview|think(ing)?|bf16|v\d+(\.\d+)*|\d{4}|\d+[ke]|"
+    r"a?\d+(\.\d+)?b|\d+x\d+b"
+)
 FAR = 1.35  # a name rounds: gemma-2-2b has 2.61 billion
 
 
@@ -77,12 +82,29 @@ def _compact_names() -> dict[str, list[Any]]:
 
 
 def _by_beginning(asked: str) -> Found | None:
-    """The model whose name begins so, where all that do are one name with more or fewer endings."""
-    longer = sorted((name for name in _names() if name.startswith(f"{asked}-")), key=len)
-    if not asked or not longer or not all(name.startswith(longer[0]) for name in longer):
+    """The one model whose name goes on with words that leave its shapes alone, if it is one."""
+    compact = asked.replace("-", "")
+    longer = {name: rest for name in _names() if (rest := _words_after(compact, name))}
+    shortest = min(longer, key=lambda name: len(longer[name]), default="")
+    words = longer.get(shortest, [])
+    one = all(rest[: len(words)] == words for rest in longer.values())
+    if not words or not one or not all(map(_NEUTRAL.fullmatch, words)):
         return None
-    entry = _found(_names()[longer[0]]).entry
+    entry = _found(_names()[shortest]).entry
     return Found(entry, f"{asked} is answered with {entry.id}.")
+
+
+def _words_after(compact: str, name: str) -> list[str]:
+    """The words of a name after its beginning, in whatever way that is broken into words."""
+    words = name.split("-")
+    begun = ""
+    for place, word in enumerate(words):
+        begun += word
+        if begun == compact:
+            return words[place + 1 :]
+        if not compact.startswith(begun):
+            break
+    return []
 
 
 def find(name: str) -> Found | None:
@@ -96,11 +118,14 @@ def find(name: str) -> Found | None:
 
 def near(name: str, count: int = 3) -> list[str]:
     """The names most like one that is not known."""
-    asked = fold(name[:100])
+    asked = fold(name[:100]).rpartition("/")[2]
     ids = {fold(entry.id.rpartition("/")[2]): entry.id for entry in entries()}
-    close = difflib.get_close_matches(asked.rpartition("/")[2], ids, n=count, cutoff=0.6)
-    inside = [key for key in ids if asked and asked in key and key not in close]
-    return [ids[key] for key in (close + sorted(inside, key=len))[:count]]
+    compact = asked.replace("-", "")
+    begun = [key for key in ids if compact and key.replace("-", "").startswith(compact)]
+    close = difflib.get_close_matches(asked, ids, n=count, cutoff=0.6)
+    inside = [key for key in ids if asked and asked in key]
+    found = dict.fromkeys([*sorted(begun, key=len), *close, *sorted(inside, key=len)])
+    return [ids[key] for key in found][:count]
 
 
 def search(word: str = "") -> list[Entry]:

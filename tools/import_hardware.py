@@ -101,9 +101,17 @@ def write(path: Path, rows: list[dict[str, Any]]) -> None:
     path.write_text(f"[\n{text}\n]\n", encoding="utf-8")
 
 
+# Any CPU: engines that run on it need to be told of nothing but its memory.
+CPU = {
+    "name": "cpu", "title": "CPU", "vendor": "CPU", "aliases": ["CPU"], "devices_per_card": 1,
+    "unified_memory": False, "notes": "any CPU: --gpu-memory is the memory of one NUMA node",
+    "sources": {},
+}  # fmt: skip
+
+
 def main(gpus: str, prices: str, folder: str) -> None:
     """Write devices.json and prices.json."""
-    devices = [device(row) for row in lines(gpus)]
+    devices = [CPU, *(device(row) for row in lines(gpus))]
     names = {row["title"]: row["name"] for row in devices}
     priced = [row | {"device": names.get(row["gpu"])} for row in lines(prices)]
     write(Path(folder) / "devices.json", sorted(devices, key=lambda row: row["name"]))

@@ -62,9 +62,9 @@ def test_what_is_left_out_is_named() -> None:
 
 USUAL = {
     "vllm": "--port --host --api-key --served-model-name --trust-remote-code --seed "
-    "--uvicorn-log-level --enable-auto-tool-choice --tool-call-parser --reasoning-parser --chat-template "
-    "--disable-log-requests --disable-log-stats --download-dir --load-format --tokenizer "
-    "--generation-config --ssl-keyfile --allowed-origins --distributed-executor-backend",
+    "--uvicorn-log-level --enable-auto-tool-choice --tool-call-parser --reasoning-parser "
+    "--chat-template --disable-log-requests --disable-log-stats --download-dir --load-format "
+    "--tokenizer --generation-config --ssl-keyfile --distributed-executor-backend",
     "sglang": "--port --host --api-key --served-model-name --trust-remote-code --random-seed "
     "--tool-call-parser --reasoning-parser --chat-template --log-level --enable-metrics "
     "--dist-init-addr --nnodes --node-rank --schedule-policy --watchdog-timeout",

@@ -10,8 +10,9 @@ from kvplan.core.model import Model
 from kvplan.engines.base import Asked
 from kvplan.engines.vllm.layout import Layout
 
+CPU_SPACE = "--cpu-kvcache-space"  # VLLM_CPU_KVCACHE_SPACE
 OWN = (
-    "--usage-context", "--device", "--draft-layers", "--draft-kv-heads", "--draft-head-dim",
+    CPU_SPACE, "--usage-context", "--device", "--draft-layers", "--draft-kv-heads", "--draft-head-dim",
     "--lmcache-max-local-cpu-size", "--lmcache-chunk-size",
 )  # fmt: skip
 GIB_FLAGS = ("--swap-space", "--cpu-offload-gb", "--kv-offloading-size")
@@ -25,7 +26,9 @@ def command(model: Model, asked: Asked, layout: Layout) -> str:
         "--data-parallel-size": layout.replicas,
     }
     given = {flag: value for flag, value in sizes.items() if value > 1} | dict(asked.flags)
-    words = ["vllm", "serve", shlex.quote(model.name)]
+    space = given.get(CPU_SPACE)
+    words = [] if space is None else [f"VLLM_CPU_KVCACHE_SPACE={space >> 30}"]
+    words += ["vllm", "serve", shlex.quote(model.name)]
     for flag, value in given.items():
         if flag in OWN or value is False:
             continue

@@ -17,13 +17,14 @@ from kvplan.engines.flags import FlagTable
 from kvplan.engines.vllm import prints, reasons
 from kvplan.engines.vllm.admission import longest_that_fits, needed_bytes
 from kvplan.engines.vllm.changes import changes_of
-from kvplan.engines.vllm.command import command
+from kvplan.engines.vllm.command import CPU_SPACE, command
 from kvplan.engines.vllm.flags import FLAGS
 from kvplan.engines.vllm.grouping import CannotGroup, Groups, count_equal, group
 from kvplan.engines.vllm.groups import CacheGroup
 from kvplan.engines.vllm.layout import Layout, layout_of
-from kvplan.engines.vllm.memory import claim_of
+from kvplan.engines.vllm.memory import claim_of, host_ledger
 from kvplan.engines.vllm.memory import ledger as memory_ledger
+from kvplan.engines.vllm.memory.ledger import rank_weights_of
 from kvplan.engines.vllm.pages import Pages, pages_of
 from kvplan.engines.vllm.plan import VllmPlan
 from kvplan.engines.vllm.pool import Printed, block_bytes, printed
@@ -126,6 +127,8 @@ class _Start:
         )
 
     def _ledger(self) -> Ledger:
+        if self.settings.device.platform == "cpu":
+            return self._host_ledger()
         return memory_ledger(
             self.model,
             self.node,
@@ -133,6 +136,18 @@ class _Start:
             self.rules.version,
             weights_bytes=self.asked.weights_bytes,
             pool_bytes=self.asked.pool_bytes,
+        )
+
+    def _host_ledger(self) -> Ledger:
+        asked, version = self.asked, self.rules.version
+        weights = rank_weights_of(self.model, self.node, self.launch, version, asked.weights_bytes)
+        set_by = (asked.flags.get(flag) for flag in ("--kv-cache-memory-bytes", CPU_SPACE))
+        given = next((size for size in (asked.pool_bytes, *set_by) if size is not None), None)
+        return host_ledger(
+            self.node.memory_bytes,
+            weights,
+            utilization=self.settings.utilization,
+            pool_bytes=given,
         )
 
     def _request(self, max_len: int) -> Request:

@@ -1,7 +1,8 @@
 """vLLM's own flags in its own spelling, and how it reads their values.
 
 vLLM 0.32.0, engine/arg_utils.py and utils/argparse_utils.py: ``1k`` is 1,000 and ``1K`` 1,024.
-The ``--draft-`` flags are kvplan's: they say what vLLM would read in the draft model's folder.
+The ``--draft-`` flags are kvplan's: they say what vLLM would read in the draft model's folder. So
+is ``--cpu-kvcache-space``, which is a variable of the environment.
 """
 
 from __future__ import annotations
@@ -151,6 +152,7 @@ FLAGS = FlagTable(
         Flag(("--max-lora-rank",), COUNT, "The largest rank of one."),
         Flag(("--performance-mode",), word("balanced", "interactivity", "throughput"), "Batches."),
         Flag(("--device",), word("auto", "cuda", "cpu", "rocm", "xpu"), "What it runs on."),
+        Flag(("--cpu-kvcache-space",), gibibytes, "On the CPU: VLLM_CPU_KVCACHE_SPACE, in GiB."),
         Flag(("--usage-context",), word("server", "offline"), "vllm serve, or the LLM class."),
         Flag(("--draft-layers",), whole(1, MAX_RANKS), "kvplan: a draft model's layers."),
         Flag(("--draft-kv-heads",), whole(1, MAX_RANKS), "kvplan: a draft model's KV heads."),

@@ -38,6 +38,8 @@ def lines(
     concurrency = (
         f"Maximum concurrency for {max_len:,} tokens per request: {figures.concurrency:.2f}x"
     )
+    if platform == "cpu":  # v1/worker/cpu_worker.py says what is set in words of its own
+        return (f"{size}, {concurrency}",) if rules.one_line else (size, concurrency)
     if rules.one_line:
         return available, f"{size}, {concurrency}"
     if dcp > 1 and not rules.tokens_by_concurrency:

@@ -1,0 +1,1 @@
+"""What engines print at their start, as typed facts."""

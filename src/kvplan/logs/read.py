@@ -1,0 +1,58 @@
+"""A log to its starts: every reader sees the lines that hold a mark of its own."""
+
+from __future__ import annotations
+
+from kvplan.logs.facts import Begin, Log, Start
+from kvplan.logs.lines import Line, Source, marked_lines
+from kvplan.logs.readers.base import Reader
+from kvplan.logs.readers.registry import new_readers
+
+MOST_STARTS = 256
+
+
+def read_log(source: Source) -> Log:
+    """The starts that a file, ``-`` or bytes hold.
+
+    Raises:
+        BadFile: a file that is no text.
+        SourceUnreachable: it cannot be read.
+    """
+    gathered = [_Gathered(reader) for reader in new_readers()]
+    marks = sorted({mark for each in gathered for mark in each.reader.marks})
+    lines = marked_lines(source, marks)
+    for line in lines:
+        for each in gathered:
+            each.take(line)
+    starts = _chosen(gathered)
+    return Log(source=lines.name, starts=starts, lines=lines.count, notes=tuple(lines.notes))
+
+
+class _Gathered:
+    """What one reader found."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
+        self.starts: list[Start] = []
+        self.signed = 0
+
+    def take(self, line: Line) -> None:
+        """Add what a line says to the start it belongs to."""
+        if any(sign in line.text for sign in self.reader.signs):
+            self.signed += 1
+        for found in self.reader.read(line):
+            if isinstance(found, Begin) or not self.starts:
+                self._begin(line)
+            self.starts[-1].add(found)
+
+    def _begin(self, line: Line) -> None:
+        if len(self.starts) == MOST_STARTS:
+            del self.starts[1]
+        self.starts.append(Start(engine=self.reader.engine, first_line=line.number))
+
+
+def _chosen(gathered: list[_Gathered]) -> tuple[Start, ...]:
+    """The starts of the engines whose signs are there, in the order of their lines."""
+    signed = [each for each in gathered if each.signed] or gathered
+    over = {engine for each in signed for engine in each.reader.supersedes}
+    kept = [s for each in signed if each.reader.engine not in over for s in each.starts]
+    return tuple(sorted(kept, key=lambda start: start.first_line))

@@ -1,0 +1,1 @@
+"""One reader an engine: the lines it prints to facts."""

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from kvplan._version import __version__
+from kvplan.cli.table import plain
 from kvplan.core.errors import BadQuestion, KvplanError
 
 app = typer.Typer(
@@ -50,6 +51,9 @@ _register()
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command and exit: 0 answered, 1 the answer is no, 2 bad question, 3 no source."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character, or a file name that is no text, is no failure.
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 
@@ -93,8 +97,11 @@ def _usage(error: Exception) -> KvplanError | None:
         return None
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "kvplan"
-    message = str(describe()).strip()
-    return BadQuestion(message if message.endswith(".") else f"{message}.", f"See {path} --help.")
+    # The parser and its parser both suggest.
+    asides = dict.fromkeys(str(describe()).strip().split(" Did you mean "))
+    message = " Did you mean ".join(asides)
+    ends = message.endswith((".", "?"))
+    return BadQuestion(message if ends else f"{message}.", f"See {path} --help.")
 
 
 def _internal(error: Exception) -> KvplanError:
@@ -108,5 +115,5 @@ def _report(error: KvplanError, verb: str, as_json: bool) -> int:
     if as_json:
         answer: dict[str, Any] = {"kvplan": __version__, "verb": verb, "error": error.to_dict()}
         typer.echo(json.dumps(answer, ensure_ascii=False))
-    typer.echo(f"kvplan: {error}", err=True)
+    typer.echo(plain(f"kvplan: {error}"), err=True)
     return error.exit_status

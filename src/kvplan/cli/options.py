@@ -48,7 +48,7 @@ def parse_overrides(given: list[str] | None) -> dict[str, Any]:
             raise BadValue(f"--set {pair[:60]!r} is not key=value.", "As in --set head_dim=128.")
         try:
             found[key.strip()] = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             found[key.strip()] = value
     return found
 

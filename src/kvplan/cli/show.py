@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import typer
 
+from kvplan.cli.table import csv_text, plain, print_table
 from kvplan.core.errors import BadValue, SourceUnreachable
 from kvplan.planning.answer import Answer
 
@@ -29,14 +31,12 @@ def show(answer: Answer, *, as_json: bool, explain: bool, output_file: str | Non
         typer.echo(json.dumps(answer.to_dict(), ensure_ascii=False))
         return
     if output_file is None:
-        from kvplan.cli.table import print_table
-
         for table in _form(answer).tables(answer):
             print_table(table)
     if explain:
-        typer.echo("\n".join(_form(answer).explanation(answer)))
+        typer.echo(plain("\n".join(_form(answer).explanation(answer))))
     for text in answer.warnings:
-        typer.echo(f"warning: {text}", err=True)
+        typer.echo(plain(f"warning: {text}"), err=True)
     if output_file is not None:
         typer.echo(f"wrote {output_file}")
 
@@ -53,7 +53,8 @@ def write(answer: Answer, path: Path) -> None:
 
             save(answer, path)
         else:
-            path.write_text(_text(answer, ending), encoding="utf-8")
+            text = _text(answer, ending)
+            path.write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise SourceUnreachable(f"{path} cannot be written: {error.strerror or error}.") from None
 
@@ -61,11 +62,22 @@ def write(answer: Answer, path: Path) -> None:
 def _text(answer: Answer, ending: str) -> str:
     if ending == ".json":
         return json.dumps(answer.to_dict(), ensure_ascii=False, indent=2) + "\n"
-    parts = [
-        table.markdown() if ending == ".md" else table.csv()
-        for table in _form(answer).tables(answer)
-    ]
-    return "\n".join(parts)
+    if ending == ".md":
+        return "\n".join(table.markdown() for table in _form(answer).tables(answer))
+    records = getattr(_form(answer), "records", None)
+    if records is not None:
+        return csv_text(*records(answer))
+    return csv_text(("key", "value"), _flat(answer.to_dict()))
+
+
+def _flat(value: Any, key: str = "") -> Iterator[tuple[str, object]]:
+    """Every value of an answer under its path: ``ledger.0.bytes``."""
+    if isinstance(value, dict | list) and value:
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for name, inner in items:
+            yield from _flat(inner, f"{key}.{name}" if key else str(name))
+    else:
+        yield key, "" if value is None or value in ({}, []) else value
 
 
 def _form(answer: Answer) -> Any:

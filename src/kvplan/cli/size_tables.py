@@ -16,6 +16,25 @@ def tables(answer: SizeAnswer | SizeAnswers) -> list[Table]:
     return _side_by_side(answer.answers) if isinstance(answer, SizeAnswers) else _size(answer)
 
 
+RECORD = (
+    "model", "parameters", "weights_bytes", "kv_dtype", "bytes_per_token", "fixed_bytes",
+    "tokens", "sequences", "bytes", "raw_bytes", "scale_bytes", "marginal_bytes_per_token",
+)  # fmt: skip
+
+
+def records(
+    answer: SizeAnswer | SizeAnswers,
+) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
+    """The columns and a row for each model and length, as plain numbers."""
+    answers = answer.answers if isinstance(answer, SizeAnswers) else (answer,)
+    rows = []
+    for body in (one.body() for one in answers):
+        model = body["model"]
+        known = model | body | {"model": model["name"]}
+        rows += [tuple((known | at)[key] for key in RECORD) for at in body["contexts"]]
+    return RECORD, rows
+
+
 def explanation(answer: SizeAnswer | SizeAnswers) -> list[str]:
     """The arithmetic of an answer, a sentence a line."""
     answers = answer.answers if isinstance(answer, SizeAnswers) else (answer,)
@@ -88,10 +107,16 @@ def _contexts_of(answers: Sequence[SizeAnswer]) -> Table:
     lengths = sorted({tokens for answer in answers for tokens in answer.contexts})
     columns = ("tokens", *(answer.model.name for answer in answers))
     rows = tuple(
-        (format_tokens(tokens), *(format_bytes(answer.bytes(tokens)) for answer in answers))
-        for tokens in lengths
+        (format_tokens(tokens), *(_at(answer, tokens) for answer in answers)) for tokens in lengths
     )
     return Table(_lengths(answers[0].sequences), columns, rows, "r" * len(columns))
+
+
+def _at(answer: SizeAnswer, tokens: int) -> str:
+    """A model's size at a length that was asked of it or that it takes."""
+    longest = answer.model.max_context_tokens
+    asked = tokens in answer.contexts or longest is None or tokens <= longest
+    return format_bytes(answer.bytes(tokens)) if asked else NONE
 
 
 def _lengths(sequences: int) -> str:
@@ -103,7 +128,7 @@ def _side_by_side(answers: Sequence[SizeAnswer]) -> list[Table]:
     columns = ("model", "parameters", "weights", "a token", "multi-head", "fixed", "maximum")
     rows = []
     for answer in answers:
-        weights = answer.model.weights
+        weights, longest = answer.model.weights, answer.model.max_context_tokens
         multi, slope = answer.multi_head_bytes_per_token, answer.bytes_per_token
         rows.append(
             (
@@ -113,7 +138,7 @@ def _side_by_side(answers: Sequence[SizeAnswer]) -> list[Table]:
                 f"{slope:,} B" if slope is not None else "see lengths",
                 f"{multi:,} B" if multi is not None else NONE,
                 f"{answer.fixed_bytes:,} B" if answer.fixed_bytes else NONE,
-                format_tokens(answer.model.max_context_tokens or 0),
+                format_tokens(longest) if longest else NONE,
             )
         )
     return [
@@ -146,6 +171,8 @@ def _explain(answer: SizeAnswer) -> list[str]:
         f"  {count} × {layer.kind.replace('_', ' ')}: {layer.formula(answer.fmt)}"
         for layer, count in curve.layers
     ]
+    if answer.fmt.note:
+        lines.append(f"  {answer.fmt.name}: {answer.fmt.note}")
     if curve.per_token is not None:
         fixed = f" and {curve.fixed_bytes:,} B whatever the length" if curve.fixed_bytes else ""
         lines.append(f"  together {curve.per_token:,} B a token{fixed}")
@@ -154,6 +181,12 @@ def _explain(answer: SizeAnswer) -> list[str]:
         f" = {format_bytes(answer.bytes(tokens))}"
         for tokens in answer.contexts
     ]
+    multi = answer.multi_head_bytes_per_token
+    if multi is not None and multi != curve.per_token:
+        lines.append(f"  with a key and a value for every query head: {multi:,} B a token")
+    if model.weights:
+        size = model.weights.num_bytes
+        lines.append(f"  weights: {model.weights.source} = {size:,} B = {format_bytes(size)}")
     lines += [
         f"  {key} = {_brief(value)} ({origin})" for key, (value, origin) in model.facts().items()
     ]

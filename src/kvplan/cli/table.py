@@ -1,10 +1,10 @@
-"""Tables for a terminal, for Markdown and for CSV, from the same rows."""
+"""Tables for a terminal and for Markdown from the same rows, and values for CSV."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 NONE = "–"  # in a cell: there is no such figure
@@ -27,15 +27,24 @@ class Table:
         """A pipe table under a heading."""
         edge = ["---:" if side == "r" else "---" for side in self.align]
         lines = [_pipes(self.columns), _pipes(edge), *map(_pipes, self.rows)]
-        return "\n".join([f"### {self.title}", "", *lines, ""]) if self.title else "\n".join(lines)
+        title = [f"### {self.title}", ""] if self.title else []
+        return "\n".join([*title, *lines, ""])
 
-    def csv(self) -> str:
-        """Comma-separated, the columns' names first."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(self.columns)
-        writer.writerows(self.rows)
-        return text.getvalue()
+
+def plain(text: str) -> str:
+    """A text whose control characters cannot reach a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Comma-separated values, the columns' names first."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(rows)
+    return text.getvalue()
 
 
 def _pipes(cells: Sequence[str]) -> str:
@@ -60,9 +69,9 @@ def print_table(table: Table) -> None:
     )
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
     for name, side in zip(table.columns, table.align, strict=True):
-        grid.add_column(name, justify="right" if side == "r" else "left", overflow="fold")
+        grid.add_column(plain(name), justify="right" if side == "r" else "left", overflow="fold")
     for row in table.rows:
-        grid.add_row(*row)
+        grid.add_row(*map(plain, row))
     if table.title:
-        console.print(table.title, soft_wrap=True)
+        console.print(plain(table.title), soft_wrap=True)
     console.print(grid)

@@ -20,7 +20,7 @@ from kvplan.core.errors import BadFile, BadValue, SourceUnreachable, UnknownName
 from kvplan.core.model import Model
 from kvplan.core.weight_formats import format_of_name
 from kvplan.core.weights import EXPERT_OUT, Unquantised
-from kvplan.readers import catalogue
+from kvplan.readers import catalogue, defaults
 from kvplan.readers.families.base import NO_OPTIONS, Options
 from kvplan.readers.hf_config import read_config
 from kvplan.readers.hub_name import HubName, parse_hub_name
@@ -128,9 +128,10 @@ class _Reading:
     def config(self, raw: Mapping[str, Any], name: str, source: str) -> Model:
         """A parsed config, with the keys that were set."""
         changed = _overridden(raw, self.overrides) if self.overrides else raw
-        return read_config(
+        model = read_config(
             changed, name=name, source=source, options=self.options, assume=self.assume
         )
+        return _told_by_set(model, self.overrides) if self.overrides else model
 
     def standard_input(self) -> Model:
         """A config piped in."""
@@ -265,6 +266,20 @@ def _overridden(raw: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[st
             section = section[part]
         section[parts[-1]] = value
     return changed
+
+
+def _told_by_set(model: Model, overrides: Mapping[str, Any]) -> Model:
+    """The model whose facts say which values --set gave."""
+    names = defaults.of_type(model.model_type).names
+    given = {names.get(last, last) for key in overrides for last in [key.rpartition(".")[2]]}
+
+    def facts() -> dict[str, tuple[object, str]]:
+        return {
+            key: (value, "--set" if key.rpartition(".")[2] in given else origin)
+            for key, (value, origin) in model.facts().items()
+        }
+
+    return replace(model, facts=facts)
 
 
 def _name_of(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""Lines of a log of any size, without what machines put around them.
+"""Lines of a log of any size that hold a mark, each without what machines put around it.
 
     bytes ─► blocks of whole lines ─► lines that hold a mark ─► Line(number, text, rank, where)
 
@@ -7,12 +7,11 @@ Only lines with a mark are looked at, so that a log of gigabytes reads at the sp
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
-Source = str | Path | bytes
+from kvplan.logs.prefixes import messages
+from kvplan.logs.source import LONGEST_LINE, Blocks, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,26 +31,60 @@ class Line:
 
 @dataclass(slots=True)
 class MarkedLines:
-    """The lines of a source that hold a mark; ``count`` and ``notes`` are whole when it is read."""
+    """The lines of a source that hold a mark; ``marks`` may be changed while they are read.
 
-    name: str
-    blocks: Iterator[bytes]
-    marks: Sequence[str]
+    ``count`` is the lines read so far, of all kinds.
+    """
+
+    blocks: Blocks
+    marks: tuple[bytes, ...]
     count: int = 0
     notes: list[str] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[Line]:
         for block in self.blocks:
-            for raw in block.decode("utf-8", "replace").splitlines():
-                self.count += 1
-                if any(mark in raw for mark in self.marks):
-                    yield Line(self.count, raw.strip(), raw=raw)
+            number, place = self.count + 1, 0
+            for start in _starts(block, self.marks):
+                number += block.count(b"\n", place, start)
+                place = start
+                end = block.find(b"\n", start)
+                raw = block[start : len(block) if end < 0 else end].decode("utf-8", "replace")
+                for text, rank, where in messages(raw):
+                    yield Line(number, text, rank, where, raw)
+            self.count += block.count(b"\n") + (not block.endswith(b"\n"))
+        if self.blocks.cut_lines:
+            self.notes.append(
+                f"{self.blocks.cut_lines:,} lines are longer than {LONGEST_LINE >> 20} MiB: only "
+                "their beginnings are read."
+            )
+
+    @property
+    def name(self) -> str:
+        """What the source is called."""
+        return self.blocks.name
 
 
-def marked_lines(source: Source, marks: Sequence[str]) -> MarkedLines:
-    """The lines of a path, ``-`` (standard input) or bytes."""
-    if isinstance(source, bytes):
-        return MarkedLines("bytes", iter((source,)), marks)
-    if source == "-":
-        return MarkedLines("-", iter((sys.stdin.buffer.read(),)), marks)
-    return MarkedLines(str(source), iter((Path(source).read_bytes(),)), marks)
+def marked_lines(source: Source, marks: Iterable[str]) -> MarkedLines:
+    """The lines of a path, ``-`` (standard input), bytes, or a text of several lines."""
+    return MarkedLines(Blocks(source), encoded(marks))
+
+
+def encoded(marks: Iterable[str]) -> tuple[bytes, ...]:
+    """Marks as they are searched: none that holds another."""
+    kept: list[str] = []
+    for mark in sorted(set(marks), key=len):
+        if not any(shorter in mark for shorter in kept):
+            kept.append(mark)
+    return tuple(mark.encode() for mark in kept)
+
+
+def _starts(block: bytes, marks: Iterable[bytes]) -> list[int]:
+    """Where the lines of a block begin that hold a mark, in order."""
+    found = set()
+    for mark in marks:
+        place = block.find(mark)
+        while place >= 0:
+            found.add(block.rfind(b"\n", 0, place) + 1)
+            end = block.find(b"\n", place)
+            place = block.find(mark, end) if end >= 0 else -1
+    return sorted(found)

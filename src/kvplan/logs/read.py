@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from kvplan.logs.facts import Begin, Log, Start
-from kvplan.logs.lines import Line, Source, marked_lines
+from kvplan.logs.lines import Line, encoded, marked_lines
 from kvplan.logs.readers.base import Reader
 from kvplan.logs.readers.registry import new_readers
+from kvplan.logs.source import Source
 
 MOST_STARTS = 256
 
@@ -18,11 +19,14 @@ def read_log(source: Source) -> Log:
         SourceUnreachable: it cannot be read.
     """
     gathered = [_Gathered(reader) for reader in new_readers()]
-    marks = sorted({mark for each in gathered for mark in each.reader.marks})
-    lines = marked_lines(source, marks)
+    lines = marked_lines(source, _marks(gathered))
+    signed = 0
     for line in lines:
         for each in gathered:
             each.take(line)
+        if signed != sum(1 for each in gathered if each.signed):
+            signed = sum(1 for each in gathered if each.signed)
+            lines.marks = encoded(_marks(gathered))
     starts = _chosen(gathered)
     return Log(source=lines.name, starts=starts, lines=lines.count, notes=tuple(lines.notes))
 
@@ -48,6 +52,16 @@ class _Gathered:
         if len(self.starts) == MOST_STARTS:
             del self.starts[1]
         self.starts.append(Start(engine=self.reader.engine, first_line=line.number))
+
+
+def _marks(gathered: list[_Gathered]) -> set[str]:
+    """What to search from here on: all marks, or those of the engines that are known by now.
+
+    The signs of every engine are searched to the end, as one log may hold several.
+    """
+    signed = any(each.signed for each in gathered)
+    searched = {mark for e in gathered if e.signed or not signed for mark in e.reader.marks}
+    return searched | {sign for each in gathered for sign in each.reader.signs}
 
 
 def _chosen(gathered: list[_Gathered]) -> tuple[Start, ...]:

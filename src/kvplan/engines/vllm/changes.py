@@ -19,7 +19,7 @@ SMALL_BATCH = 2048
 def changes_of(plan: VllmPlan, rules: Rules) -> Iterator[Change]:
     """Those that apply, cheapest first."""
     yield from _pool(plan, rules)
-    yield from _batch(plan)
+    yield from _batch(plan, rules)
     yield from _length(plan)
     yield from _cards(plan)
 
@@ -54,7 +54,7 @@ def _pool(plan: VllmPlan, rules: Rules) -> Iterator[Change]:
                      replace(changed, flags=flags), note)  # fmt: skip
 
 
-def _batch(plan: VllmPlan) -> Iterator[Change]:
+def _batch(plan: VllmPlan, rules: Rules) -> Iterator[Change]:
     model, node, asked, settings = plan.model, plan.node, plan.asked, plan.settings
     if settings.batch > SMALL_BATCH:
         changed = asked.with_flags(max_num_batched_tokens=SMALL_BATCH)
@@ -63,6 +63,11 @@ def _batch(plan: VllmPlan) -> Iterator[Change]:
         if any(isinstance(group.spec, WindowSpec | ChunkSpec) for group in plan.groups):
             note = "smaller activations and fewer blocks in flight in each window; " + note[21:]
         yield Change("smaller batches", flag, model, node, changed, note)
+    if 0 < plan.usable_blocks < settings.max_seqs and rules.states_bound_sequences:
+        fewer = plan.usable_blocks
+        changed = asked.with_flags(max_num_seqs=fewer)
+        note = "a state for each sequence that is captured in a graph"
+        yield Change("fewer sequences", f"--max-num-seqs {fewer}", model, node, changed, note)
     if plan.starts and plan.capacity(asked.context).limited_by == "max_num_seqs":
         more = 2 * settings.max_seqs
         changed = asked.with_flags(max_num_seqs=more)

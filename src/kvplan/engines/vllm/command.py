@@ -12,7 +12,8 @@ from kvplan.engines.vllm.layout import Layout
 
 CPU_SPACE = "--cpu-kvcache-space"  # VLLM_CPU_KVCACHE_SPACE
 OWN = (
-    CPU_SPACE, "--usage-context", "--device", "--draft-layers", "--draft-kv-heads", "--draft-head-dim",
+    CPU_SPACE, "--usage-context", "--device", "--draft-layers", "--draft-kv-heads",
+    "--draft-head-dim",
     "--lmcache-max-local-cpu-size", "--lmcache-chunk-size",
 )  # fmt: skip
 GIB_FLAGS = ("--swap-space", "--cpu-offload-gb", "--kv-offloading-size")

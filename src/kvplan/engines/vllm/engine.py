@@ -11,7 +11,6 @@ from kvplan.core.launch import Launch, Setting
 from kvplan.core.ledger import Ledger
 from kvplan.core.model import Model
 from kvplan.core.pool import Group, Pool
-from kvplan.core.version import Version
 from kvplan.engines.base import Asked, Change, Engine, EnginePlan, Node
 from kvplan.engines.flags import FlagTable
 from kvplan.engines.vllm import prints, reasons
@@ -22,26 +21,17 @@ from kvplan.engines.vllm.flags import FLAGS
 from kvplan.engines.vllm.grouping import CannotGroup, Groups, count_equal, group
 from kvplan.engines.vllm.groups import CacheGroup
 from kvplan.engines.vllm.layout import Layout, layout_of
-from kvplan.engines.vllm.memory import claim_of, host_ledger
+from kvplan.engines.vllm.memory import claim_of, host_ledger, total_of
 from kvplan.engines.vllm.memory import ledger as memory_ledger
 from kvplan.engines.vllm.memory.ledger import rank_weights_of
+from kvplan.engines.vllm.notes import notes
 from kvplan.engines.vllm.pages import Pages, pages_of
 from kvplan.engines.vllm.plan import VllmPlan
 from kvplan.engines.vllm.pool import Printed, block_bytes, printed
 from kvplan.engines.vllm.rules import NEWEST, OLDEST, Rules, rules_of
-from kvplan.engines.vllm.settings import Settings, derived_length, has_states, settings_of
-from kvplan.engines.vllm.specs import Request
+from kvplan.engines.vllm.settings import Settings, settings_of
+from kvplan.engines.vllm.specs import Request, StateSpec
 from kvplan.engines.vllm.whole import whole_pages
-
-NEWEST_VERSION = Version.parse(NEWEST)
-NEWER = "vLLM {} is newer than the newest that is modelled ({}): planned by that one's rules."
-TOO_LONG = (
-    "vLLM refuses --max-model-len {:,}, more than the {:,} of the model, unless "
-    "VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 is set."
-)
-STATES_APART = (
-    "vLLM {} keeps recurrent states beside the pool, --max-num-seqs of them: they are not in it."
-)
 
 
 class VllmEngine(Engine):
@@ -108,7 +98,21 @@ class _Start:
         if override is not None and self.rules.override_checked:
             available = override * block
         request, reason = self._admitted(pages, groups, block, available, ledger)
+        if reason is None and self._lacks_states(groups, blocks):
+            short = reasons.too_few_states(self.settings.max_seqs, blocks)
+            if self.asked.pool_bytes is None:
+                reason = short
+            else:  # a log's pool: the lines that it is from were printed before
+                self.said += (short,)
         return self._build(pages, groups, ledger, blocks, reason, request)
+
+    def _lacks_states(self, groups: Groups, blocks: int) -> bool:
+        """Whether graphs would be made for more sequences than there are states."""
+        settings = self.settings
+        if not self.rules.states_bound_sequences or settings.eager:
+            return False
+        stateful = any(isinstance(group.spec, StateSpec) for group in groups)
+        return stateful and settings.device.platform != "cpu" and settings.max_seqs > blocks
 
     def _pages(self) -> Pages:
         if self._is_paged:
@@ -233,10 +237,15 @@ class _Start:
             ),
             starts=reason is None,
             reason=reason,
-            prints=self._prints(pool, blocks, block, figures, asked) if reason is None else (),
+            prints=(
+                *self._prints(pool, blocks, block, figures, asked),
+                *self._graph_prints(ledger),
+            )
+            if reason is None
+            else (),
             command=command(self.model, self.asked, self.layout),
             replicas=self.layout.replicas,
-            warnings=self._warnings(),
+            warnings=(*self.said, *notes(self.model, self.settings, self.rules)),
             settings=self.settings,
             groups=groups,
             request=asked,
@@ -269,16 +278,14 @@ class _Start:
             paged=self._is_paged,
         )
 
-    def _warnings(self) -> tuple[str, ...]:
-        found = list(self.said)
-        if self.rules.version > NEWEST_VERSION:
-            found.append(NEWER.format(self.rules.name, NEWEST))
-        if not self.rules.states_paged and has_states(self.model):
-            found.append(STATES_APART.format(self.rules.name))
-        most = derived_length(self.model)
-        if self.settings.max_len > most:
-            found.append(TOO_LONG.format(self.settings.max_len, most))
-        return tuple(found)
+    def _graph_prints(self, ledger: Ledger) -> tuple[str, ...]:
+        """What the log says of graphs where it counts them; of a stated pool nothing is known."""
+        graphs = next((t for t in ledger if t.name == "cuda_graphs" and t.inside_budget), None)
+        stated = self.asked.pool_bytes is not None
+        if graphs is None or stated or not self.rules.graphs_converted:
+            return ()
+        total = total_of(self.node)
+        return prints.graph_lines(graphs.num_bytes, total, self.settings.utilization)
 
 
 def _shown(found: CacheGroup, request: Request) -> Group:

@@ -9,6 +9,20 @@ from kvplan.engines.vllm.rules import Rules
 V0_SWAP_BYTES = 4 * GIB  # --swap-space
 
 
+def graph_lines(graphs: int, total: int, utilization: float) -> tuple[str, str]:
+    """The share of a card that graphs take, as it is converted between ways to count it.
+
+    v1/worker/gpu_worker.py, determine_available_memory (0.27.0).
+    """
+    share = graphs / total
+    more = min(utilization + share, 1.0)
+    return (
+        f"The current --gpu-memory-utilization={utilization:.4f} is equivalent to "
+        f"--gpu-memory-utilization={utilization - share:.4f} without CUDA graph memory profiling.",
+        f"To maintain the same effective KV cache size as before, increase it to {more:.4f}.",
+    )
+
+
 def lines(
     pool: int,
     num_blocks: int,

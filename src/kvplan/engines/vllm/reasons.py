@@ -46,6 +46,15 @@ def cannot_group(why: str, rules: Rules) -> str:
     return f"vLLM {rules.name} does not start with this model: {why}"
 
 
+def too_few_states(sequences: int, blocks: int) -> str:
+    """Each sequence that decodes needs a block for its state, and graphs are made for all."""
+    return (
+        f"max_num_seqs ({sequences}) exceeds available Mamba cache blocks ({blocks}). Each decode "
+        "sequence requires one Mamba cache block, so CUDA graph capture cannot proceed. Please "
+        f"lower max_num_seqs to at most {blocks} or increase gpu_memory_utilization."
+    )
+
+
 def not_free(claim: Claim, utilization: float, weights: int, rules: Rules) -> str:
     """Other processes hold what the fraction asks for; the engine says it since 0.9."""
     free, total = claim.free / GIB, claim.total / GIB

@@ -75,6 +75,10 @@ RULES: dict[str, ByVersion[Any]] = {
     "checks_free": ByVersion((("0.6", False), ("0.9", True))),
     # v1/kv_offload: a number of blocks to 0.13, bytes of all ranks in 0.15; a shared buffer in
     # whole pages, and one copy of latent rows. SupportsHMA of the connector. config/vllm.py.
+    # config/compilation.py, resolve_cudagraph_mode_and_sizes: read in 0.21.0, not yet in 0.19.0
+    "states_bound_sequences": ByVersion((("0.6", False), ("0.20.0", True))),
+    # v1/worker/gpu_worker.py, determine_available_memory
+    "graphs_converted": ByVersion((("0.6", False), ("0.20.0", True))),
     "offload_by_bytes": ByVersion((("0.6", False), ("0.14", True))),
     "offload_hybrid": ByVersion((("0.6", False), ("0.21.0", True))),
     "offload_aligned": ByVersion((("0.6", False), ("0.27.0", True))),
@@ -128,6 +132,8 @@ class Rules:
     sm100_sparse_fp8: bool
     models_possessive: str
     checks_free: bool
+    states_bound_sequences: bool
+    graphs_converted: bool
     offload_by_bytes: bool
     offload_hybrid: bool
     offload_aligned: bool

@@ -10,7 +10,8 @@ the second runner profiles no encoder before 0.27.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 from kvplan.core import weights as w
 from kvplan.core.model import Model
@@ -34,6 +35,20 @@ PAGED_SINCE = Version((0, 11))
 PROFILED_BY_SECOND_SINCE = Version((0, 27))
 # The rest that six multimodal runs show beyond their embeddings, 0.01 to 0.15 GiB.
 KEPT_ERROR: Final = GIB // 8
+
+
+MM_ITEMS: Final = ("image", "video")
+
+
+def prompt_items(model: Model, limits: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Images and videos that limits allow in a prompt, and tokens of all at their largest.
+
+    None where no limit is given, or where the largest item of a model is not known.
+    """
+    item = ITEM_TOKENS.get(model.model_type)
+    counts = [limits.get(kind, 0) for kind in MM_ITEMS]
+    items = sum(count for count in counts if isinstance(count, int) and count > 0)
+    return (items, items * item) if item and items else None
 
 
 class Encoder(NamedTuple):

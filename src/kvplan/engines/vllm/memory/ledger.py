@@ -137,6 +137,11 @@ class Claim(NamedTuple):
         return math.floor(100 * self.free / self.total) / 100
 
 
+def total_of(node: Node) -> int:
+    """One card's memory as torch sees it."""
+    return machine_of(node).total
+
+
 def claim_of(node: Node, launch: Launch) -> Claim | None:
     """The claim, where other processes hold a part of the card; None where nothing is said."""
     if node.free_bytes is None:

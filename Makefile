@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lint types bench test-oracle test-llamacpp clean
+.PHONY: help demo test check format lint types bench test-oracle test-llamacpp test-vllm clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -66,5 +66,16 @@ test-oracle: .venv-oracle/.ready ## size a sample of models with transformers it
 test-llamacpp: .venv-llamacpp/.ready ## start the real llama.cpp with real weights and compare
 	.venv-llamacpp/bin/python -m pytest -m llamacpp tests/live/test_llamacpp.py
 
+.venv-vllm/.ready: pyproject.toml tests/live/vllm_install.py tests/live/vllm_folder.py tests/live/llamacpp_weights.py
+	$(PYTHON) -m venv .venv-vllm
+	.venv-vllm/bin/python tests/live/vllm_install.py
+	.venv-vllm/bin/python -m pip install --quiet --editable . 'pytest>=8.2'
+	.venv-vllm/bin/python tests/live/llamacpp_weights.py .venv-vllm/weights
+	.venv-vllm/bin/python tests/live/vllm_folder.py .venv-vllm/weights
+	@touch $@
+
+test-vllm: .venv-vllm/.ready ## plan with vLLM's own code, start the real server, and compare; 3.5 GB
+	.venv-vllm/bin/python -m pytest -m vllm tests/live
+
 clean: ## remove what the targets made
-	rm -rf $(VENV) .venv-oracle .venv-llamacpp .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-oracle .venv-llamacpp .venv-vllm .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -54,14 +54,16 @@ def count_positions(
     """The positions of a question that asks for them, else None.
 
     Raises:
-        BadValue: an output without a prompt, or no request.
+        BadValue: an output without a prompt, requests that share nothing, or none.
     """
-    if prompt is None and output is None and shared_prefix is None:
-        return None
-    if output is not None and prompt is None:
-        raise BadValue("--output needs --prompt: the tokens that the answer follows.")
     if not 1 <= requests <= MAX_REQUESTS:
         raise BadValue(f"{requests:,} requests is not a number from 1 to {MAX_REQUESTS:,}.")
+    if output is not None and prompt is None:
+        raise BadValue("--output needs --prompt: the tokens that the answer follows.")
+    if requests > 1 and shared_prefix is None:
+        raise BadValue("--requests needs --shared-prefix: the tokens that they share.")
+    if prompt is None and shared_prefix is None:
+        return None
     return Positions(
         prompt=parse_tokens(prompt or 0),
         output=parse_tokens(1 if output is None else output),

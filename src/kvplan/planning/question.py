@@ -86,7 +86,8 @@ def ask(
     tokens = _usual_context(found, bound) if context is None else parse_tokens(context)
     if tokens < 1:
         raise BadValue("--context 0 holds no conversation.", "Give a length such as 32k.")
-    rate = device.bandwidth_bytes_per_s if bandwidth is None else parse_bandwidth(bandwidth)
+    prefix = _prefix(shared_prefix, tokens)
+    rate = device.bandwidth_bytes_per_s if bandwidth is None else _bandwidth(bandwidth)
     memory = device.memory_bytes or 0
     free = None if free_memory is None else _free(parse_bytes(free_memory), memory)
     if device.sliced and gpus > 1:
@@ -102,12 +103,12 @@ def ask(
             flags=parsed,
             pool_bytes=None if kv_pool is None else parse_bytes(kv_pool),
             weights_bytes=None if weights_bytes is None else parse_bytes(weights_bytes),
-            shared_prefix=parse_tokens(shared_prefix or 0),
+            shared_prefix=prefix,
         ),
         bandwidth_bytes_per_s=rate or None,
         host_link=_host_link(device, host_bandwidth),
         price=price,
-        currency=currency[:8].upper(),
+        currency=_currency(currency),
         sources={
             "--gpu-memory": _origin(gpu_memory, memory, device.memory_note or "device table"),
             "--bandwidth": _origin(bandwidth, rate, "device table"),
@@ -131,6 +132,29 @@ def _check_counts(gpus: int, concurrency: int | None, price: float | None) -> No
         raise BadValue(f"--concurrency {concurrency:,} is not from 1 to {MAX_CONCURRENCY:,}.")
     if price is not None and not 0 <= price < 1e9:
         raise BadValue(f"--price {price} is not a price of one card for one hour.")
+
+
+def _prefix(given: int | str | None, context: int) -> int:
+    prefix = parse_tokens(given or 0)
+    if prefix >= context:
+        raise BadValue(
+            f"A shared prefix of {prefix:,} tokens leaves nothing of a context of {context:,}.",
+            "Give a --context that counts the prefix and what follows it.",
+        )
+    return prefix
+
+
+def _bandwidth(given: int | str) -> int:
+    rate = parse_bandwidth(given)
+    if rate < 1:
+        raise BadValue("--bandwidth 0 reads nothing.", "Give a rate such as 2000GB/s.")
+    return rate
+
+
+def _currency(given: str) -> str:
+    if not given.strip() or not given.isprintable() or len(given) > 8:
+        raise BadValue(f"--currency {given[:20]!r} is not a currency.", "Write it like USD or €.")
+    return given.strip().upper()
 
 
 def _device(gpu: str | None, gpu_memory: int | str | None) -> tuple[Device, tuple[str, ...]]:

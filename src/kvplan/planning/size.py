@@ -19,6 +19,7 @@ from kvplan.readers.open_model import ModelSource, open_model
 
 USUAL_CONTEXTS = (4096, 32768, 131072)
 MAX_SEQUENCES = 1 << 32
+MAX_CONTEXTS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,9 +202,11 @@ def _contexts(
         usual = [tokens for tokens in USUAL_CONTEXTS if longest is None or tokens <= longest]
         return tuple(usual or [longest or USUAL_CONTEXTS[0]])
     if isinstance(asked, str):
-        asked = [part for part in asked.split(",") if part.strip()]
+        asked = [part for part in asked.split(",", MAX_CONTEXTS) if part.strip()]
     elif isinstance(asked, int):
         asked = [asked]
+    if len(asked) > MAX_CONTEXTS:
+        raise BadValue(f"--context names more than {MAX_CONTEXTS:,} lengths.")
     lengths = tuple(parse_tokens(one) for one in asked)
     if not lengths:
         raise BadValue("--context names no length.", "Write it like --context 4k,32k.")

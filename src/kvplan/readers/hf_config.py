@@ -50,6 +50,8 @@ def read_config(
         section = _own_section(c)
     found = family.describe(section, options)
     weights, said = weigh(c, found)
+    if options.encoder_tokens is not None and found.encoder_tokens is None:
+        said = (*said, "The model has no encoder whose length counts: --encoder-tokens is unused.")
     return Model(
         name=name or str(raw.get("_name_or_path") or c.model_type)[:200],
         model_type=c.model_type,

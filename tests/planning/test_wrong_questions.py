@@ -1,0 +1,58 @@
+"""Questions that contradict themselves end in a sentence; what is unused is said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import kvplan
+from kvplan.core.errors import BadValue
+
+CARD = {"gpu": "h100-sxm-80gb", "engine": "none", "allowance": "8GiB"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"shared_prefix": "32k", "context": "32k"}, "leaves nothing of a context of 32,768"),
+        ({"bandwidth": "0GB/s"}, "--bandwidth 0"),
+        ({"currency": "\x1b[31m"}, "is not a currency"),
+        ({"currency": ""}, "is not a currency"),
+        ({"currency": "US DOLLARS"}, "is not a currency"),
+        ({"price": float("nan")}, "is not a price"),
+        ({"gpus": 0}, "not a number of cards"),
+    ],
+)
+def test_fit_refuses(asked: dict[str, Any], said: str) -> None:
+    """Each names its flag."""
+    with pytest.raises(BadValue, match=said):
+        kvplan.fit("llama-3.1-8b", **CARD, **asked)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"context": ",".join(["4k"] * 40_000)}, "more than 1,024 lengths"),
+        ({"context": [1] * 2_000}, "more than 1,024 lengths"),
+        ({"requests": 5}, "--requests needs --shared-prefix"),
+        ({"requests": -1}, "-1 requests"),
+        ({"output": 5}, "--output needs --prompt"),
+    ],
+)
+def test_size_refuses(asked: dict[str, Any], said: str) -> None:
+    """Each names its flag."""
+    with pytest.raises(BadValue, match=said):
+        kvplan.size("llama-3.1-8b", **asked)
+
+
+@pytest.mark.parametrize(
+    ("model", "unused"),
+    [("llama-3.1-8b", True), ("whisper-large-v3", False), ("google-t5/t5-small", False),
+     ("llama-3.2-11b-vision", False)],
+)  # fmt: skip
+def test_an_encoder_that_is_not_there(model: str, unused: bool) -> None:
+    """A length that changes nothing is told so."""
+    found = kvplan.size(model, encoder_tokens=100).warnings
+
+    assert unused == any("--encoder-tokens is unused" in text for text in found)

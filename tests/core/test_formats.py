@@ -14,7 +14,7 @@ KEYS = [
     ("f32", ELEMENTS * 4, 0),
     ("bf16", ELEMENTS * 2, 0),
     ("f16", ELEMENTS * 2, 0),
-    ("fp8_e4m3", ELEMENTS, 4),
+    ("fp8_e4m3", ELEMENTS, 0),  # its scale is the layer's, not a sequence's
     ("fp8_e5m2", ELEMENTS, 0),
     ("fp8_per_token_head", ELEMENTS, 1_000 * 8 * 4),
     ("int8_per_token_head", ELEMENTS, 1_000 * 8 * 4),

@@ -125,3 +125,14 @@ def test_reading_forty_gib() -> None:
 
     assert answer.speed is not None
     assert "12.8" == f"{answer.speed.cache_read_s * 1e3:.1f}"
+
+
+def test_a_pool_that_is_filled_to_the_byte() -> None:
+    """64 GiB hold 32 times 2 GiB: a layer's own scales are no sequence's."""
+    fp8 = kvplan.fit(
+        "llama-3.1-8b", gpu="h100-sxm-80gb", engine="none", kv_pool="64GiB", context="32k",
+        kv_dtype="fp8",
+    )  # fmt: skip
+
+    assert 32 == fp8.sequences
+    assert 2 * GIB == kvplan.size("llama-3.1-8b", kv_dtype="fp8").bytes(32_768)

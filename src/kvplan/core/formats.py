@@ -79,21 +79,19 @@ class Format:
 
 @dataclass(frozen=True, slots=True)
 class Plain(Format):
-    """Elements of ``bits`` bits; a scale a tensor, or a scale a head of a token."""
+    """Elements of ``bits`` bits, and a scale a head of a token where the format has one.
+
+    A scale a tensor is one number a layer, whatever is cached: it stands with the weights, and no
+    sequence holds it.
+    """
 
     bits: int
-    scale_bytes_per_tensor: int = 0
     scale_bytes_per_head: int = 0
 
     def keys(self, tokens: int, heads: int, dim: int) -> Stored:
         """``tokens × heads × dim`` elements, and their scales."""
-        scales = self.scale_bytes_per_tensor + tokens * heads * self.scale_bytes_per_head
+        scales = tokens * heads * self.scale_bytes_per_head
         return Stored(ceil_div(tokens * heads * dim * self.bits, 8), scales)
-
-    @property
-    def linear(self) -> bool:
-        """Per-tensor scales are a fixed part; they do not bend the slope."""
-        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,10 +186,11 @@ FORMATS: dict[str, Format] = _table(
     Plain("f32", "32-bit floats", 32),
     Plain("bf16", "16-bit floats", 16),
     Plain("f16", "16-bit floats", 16),
-    Plain("fp8_e4m3", "8-bit floats, a float32 scale for K and one for V in each layer", 8, 4),
+    Plain("fp8_e4m3", "8-bit floats; one scale for K and one for V in each layer, with the weights",
+          8),
     Plain("fp8_e5m2", "8-bit floats, no scales", 8),
-    Plain("fp8_per_token_head", "8-bit floats, a float32 scale a head and token", 8, 0, 4),
-    Plain("int8_per_token_head", "8-bit integers, a float32 scale a head and token", 8, 0, 4),
+    Plain("fp8_per_token_head", "8-bit floats, a float32 scale a head and token", 8, 4),
+    Plain("int8_per_token_head", "8-bit integers, a float32 scale a head and token", 8, 4),
     Grouped("int8", "8-bit integers, 16-bit scale and zero point each 64 elements", 8, 64),
     Grouped("int4", "4-bit integers, 16-bit scale and zero point each 64 elements", 4, 64),
     Grouped("int2", "2-bit integers, 16-bit scale and zero point each 64 elements", 2, 64),

@@ -17,8 +17,11 @@ def graph_lines(graphs: int, total: int, utilization: float) -> tuple[str, str]:
     share = graphs / total
     more = min(utilization + share, 1.0)
     return (
-        f"The current --gpu-memory-utilization={utilization:.4f} is equivalent to "
-        f"--gpu-memory-utilization={utilization - share:.4f} without CUDA graph memory profiling.",
+        (
+            f"The current --gpu-memory-utilization={utilization:.4f} is equivalent to "
+            f"--gpu-memory-utilization={utilization - share:.4f} without CUDA graph memory "
+            "profiling."
+        ),
         f"To maintain the same effective KV cache size as before, increase it to {more:.4f}.",
     )
 

@@ -80,13 +80,18 @@ def root(raw: Mapping[str, Any]) -> Config:
     """The whole file as a config, its type checked."""
     if not isinstance(raw, Mapping):
         raise BadFile(f"A config is an object of keys, and this is a {type(raw).__name__}.")
-    model_type = raw.get("model_type")
+    model_type = raw.get("model_type") or _untold_type(raw)
     if not isinstance(model_type, str) or not model_type or len(model_type) > 100:
         raise BadFile(
             "The config names no model_type, so it cannot be told what its keys mean.",
             'Add "model_type" as a published config.json has it, or pass --set model_type=llama.',
         )
     return Config(raw, model_type)
+
+
+def _untold_type(raw: Mapping[str, Any]) -> str:
+    """The type of a file that names none and has keys that no other writes."""
+    return "mamba_ssm" if "ssm_cfg" in raw and "d_model" in raw else ""
 
 
 def architecture(raw: Mapping[str, Any]) -> str:

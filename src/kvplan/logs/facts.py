@@ -131,6 +131,8 @@ class Start:
             self.version = found.version
 
     def _add_fact(self, fact: Fact) -> None:
+        if fact.name == "version":
+            self.version = self.version or str(fact.value)
         key = (fact.name, fact.rank)
         places = self._places.get(key)
         if places is None:

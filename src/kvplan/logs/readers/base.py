@@ -1,6 +1,6 @@
 """The contract of an engine's reader: a line to what it says.
 
-    class Readers(Reader):
+    class SomeReader(Reader):
         engine = "vllm"
         signs = ("vLLM API server version",)       only this engine prints these
         marks = ("KV cache", "GiB")                a line with none of these is never looked at
@@ -22,13 +22,13 @@ from __future__ import annotations
 
 import re
 from abc import ABC
-from collections.abc import Callable, Iterator
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 from kvplan.logs import numbers
 from kvplan.logs.facts import LONGEST_TEXT, Fact, Failure, Found, Value
 from kvplan.logs.lines import Line
+from kvplan.logs.readers.marks import longest_text
 
 _FIELD = re.compile(r"<(\w+):(\w+)>")
 _NUMBER = r"-?\d{1,18}(?:[.,]\d{1,18}){0,6}"
@@ -37,10 +37,13 @@ KINDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "whole": (r"-?\d[\d,]{0,23}", numbers.whole),
     "number": (_NUMBER, numbers.decimal),
     "percent": (_NUMBER, lambda text: _hundredth(numbers.decimal(text))),
-    "size": (_NUMBER + r"\s?(?:[KMGT]i?)?B(?:ytes)?\b", numbers.size),
+    "size": (_NUMBER + r"\s?(?:(?:[KMGT]i?)?B|bytes)\b", numbers.size),
+    "of_total": (_NUMBER, lambda text: numbers.size(f"{text} GiB")),  # 43.93/44.42 GiB
     "gb": (_NUMBER + r"\s?[KMGT]B\b", lambda text: numbers.size(text, decimal_gb=True)),
     "bytes": (r"-?\d[\d,]{0,23}", numbers.whole),
     "word": (r"[\w./:+@-]{1,200}", str),
+    "words": (r"\w{1,40}(?: \w{1,40}){0,3}?", str),
+    "name": (r"[A-Za-z0-9_-]{1,80}", lambda text: text.replace("_", " ")),
     "quoted": (r"""['"]?[^'"\n]{1,300}['"]?""", lambda text: text.strip("'\"")),
 }
 
@@ -52,13 +55,14 @@ def _hundredth(value: float | None) -> float | None:
 class Row(NamedTuple):
     """One wording: ``mark`` is in every line it matches; ``fields`` are names and how to read them.
 
-    ``failure`` is the code of the error that the wording is.
+    ``says`` is what it means beside its figures; ``failure`` the code of the error that it is.
     """
 
     mark: str
     pattern: re.Pattern[str]
     fields: tuple[tuple[str, Callable[[str], Any]], ...]
     failure: str = ""
+    says: Mapping[str, Value] = {}
 
     def match(self, text: str) -> dict[str, Value] | None:
         """The figures of a line, None where it is another line."""
@@ -68,36 +72,22 @@ class Row(NamedTuple):
         if found is None:
             return None
         read = ((name, how(part)) for (name, how), part in self._parts(found) if part)
-        return {name: value for name, value in read if value is not None}
+        return {name: value for name, value in read if value is not None} | dict(self.says)
 
     def _parts(self, found: re.Match[str]) -> Iterator[tuple[Any, str | None]]:
         return zip(self.fields, found.groups(), strict=True)
 
 
-def row(template: str, failure: str = "") -> Row:
+def row(template: str, failure: str = "", **says: Value) -> Row:
     """A row of its template; every plain group of the template is written ``(?:…)``."""
     fields = tuple((name, KINDS[kind][1]) for name, kind in _FIELD.findall(template))
     pattern = _FIELD.sub(lambda field: f"({KINDS[field[2]][0]})", template)
-    return Row(_longest_text(template), re.compile(pattern), fields, failure)
+    return Row(longest_text(pattern), re.compile(pattern), fields, failure, says)
 
 
 def rows(*templates: str) -> tuple[Row, ...]:
     """Rows that state facts."""
     return tuple(map(row, templates))
-
-
-_OPTIONAL = re.compile(
-    r"\((?:[^()]|\([^()]*\))*\)[?*]?|\[[^\]]*\][?*]?|<\w+:\w+>|\\?.[?*]|\\[a-zA-Z]"
-)
-
-
-def _longest_text(template: str) -> str:
-    """The longest run of plain text that a line must have."""
-    plain = (
-        part.replace("\\", "")
-        for part in re.split(r"\0|(?<!\\)[.|^$+]", _OPTIONAL.sub("\0", template))
-    )
-    return max(plain, key=len)
 
 
 class Reader(ABC):
@@ -119,11 +109,6 @@ class Reader(ABC):
             figures = wording.match(line.text)
             if figures is not None:
                 yield from found(line, figures, wording.failure)
-
-    @cached_property
-    def signed(self) -> Callable[[str], bool]:
-        """Whether a line is one that only this engine prints."""
-        return lambda text: any(sign in text for sign in self.signs)
 
 
 def found(line: Line, figures: dict[str, Value], failure: str = "") -> Iterator[Found]:

@@ -1,17 +1,164 @@
-"""vLLM's lines to facts."""
+"""vLLM's lines to facts, 0.2 to 0.32: where a start begins, its settings, its figures."""
 
 from __future__ import annotations
 
-from kvplan.logs.readers.base import Reader, rows
+import re
+from collections.abc import Iterator
+
+from kvplan.logs.facts import LONGEST_TEXT, Begin, Fact, Failure, Flag, Found, Value
+from kvplan.logs.lines import Line
+from kvplan.logs.numbers import decimal, whole
+from kvplan.logs.readers.base import Reader
+from kvplan.logs.readers.vllm import rows
+from kvplan.logs.readers.vllm.settings import settings
+
+_SERVER = re.compile(
+    r"vLLM API server version v?([\w.+-]{1,60})|[█▀▄▌▐]\s{1,8}version v?([\w.+-]{1,60})"
+)
+_BANNER_MODEL = re.compile(r"[█▀▄▌▐]\s{1,8}model {1,8}(\S{1,200})")
+_ENGINE = re.compile(r"Initializing an? (?:V[01] )?LLM engine \(v?([\w.+-]{1,60})\) with config: ")
+_ARGUMENTS = ("non-default args: ", "args: Namespace")
+# Blocks that an engine allocates for a trial while it measures its graphs (0.19 on).
+TRIAL_BLOCKS = 512
+
+_WHOLE = frozenset({
+    "max_model_len", "tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size",
+    "max_num_seqs", "max_num_batched_tokens", "block_size",
+    "decode_context_parallel_size", "prefill_context_parallel_size",
+})  # fmt: skip
+_SHARES = frozenset({"gpu_memory_utilization"})
+_WORDS = frozenset({"model", "dtype", "quantization", "kv_cache_dtype"})
+_OF_A_RUN = frozenset({
+    "weights_bytes", "available_kv_bytes", "kv_tokens", "num_gpu_blocks", "total_gpu_bytes",
+})  # fmt: skip
+_SWITCHES = frozenset({
+    "enforce_eager", "enable_prefix_caching", "enable_expert_parallel", "enable_lora",
+    "enable_chunked_prefill", "disable_hybrid_kv_cache_manager",
+})  # fmt: skip
 
 
 class VllmReader(Reader):
-    """The lines of vLLM."""
+    """The lines of vLLM; a start is its API server's version line, else its engine's config."""
 
     engine = "vllm"
-    signs = ("vLLM API server version", "GPU KV cache size")
-    marks = ("KV cache size", "GiB")
-    rows = rows(
-        "Available KV cache memory: <available_kv_bytes:size>",
-        "GPU KV cache size: <kv_tokens:whole> tokens",
+    signs = (
+        "vLLM API server version",
+        "LLM engine (v",
+        "GPU KV cache size",
+        "# GPU blocks:",
+        "Maximum concurrency for",
     )
+    marks = (
+        "default args: ",
+        "args: Namespace",
+        "GiB",
+        "PU blocks: ",
+        "gpu_blocks",
+        "KV cache size",
+        "KV cache manager",
+        "KV cache memory",
+        "cache blocks",
+        "max_model_len",
+        "max model len",
+        "max_num_batched_tokens",
+        "max_num_scheduled",
+        "model weights",
+        "loading took",
+        "fp8 data type",
+        "fp8_ds_mla",
+        "FP8 indexer",
+        "capturing finished",
+        "CUDA graph memory",
+        "init engine",
+        "world_size",
+        "padding layers",
+        "block size",
+        "mamba page",
+        "mamba_page",
+        "max seq len",
+        "Tried to allocate",
+        "device_name=",
+        "Mamba cache",
+        "ttention backend",
+        "XFormers backend",
+        "BackendEnum",
+        "kv_cache_dtype=torch",
+        "█",
+    )
+    rows = rows.ALL
+
+    def __init__(self) -> None:
+        self._engines: set[str | None] = set()  # the ranks whose config line was seen
+        self._running = False  # past the settings, so that the next version line is a new start
+        self._failures: set[tuple[str, str]] = set()
+
+    def read(self, line: Line) -> Iterator[Found]:
+        """What a line says of the start it belongs to."""
+        yield from self._begins(line)
+        yield from _settings_of(line)
+        for found in super().read(line):
+            if isinstance(found, Failure):
+                said = (found.code, str(found.numbers))
+                if said in self._failures:
+                    continue  # a traceback is printed by every process that it passes
+                self._failures.add(said)
+                self._running = True
+            elif isinstance(found, Fact):
+                if found.name == "num_gpu_blocks_override" and found.value == TRIAL_BLOCKS:
+                    continue
+                self._running = self._running or found.name in _OF_A_RUN
+            yield found
+
+    def _begins(self, line: Line) -> Iterator[Found]:
+        server = _SERVER.search(line.text)
+        if server is not None:
+            version = server[1] or server[2]
+            # Further API servers of the same start say it too.
+            if self._running or (self._engines and "ApiServer_" not in line.raw):
+                yield self._new()
+            yield Fact("version", version, line.number, line.rank, line.text[:LONGEST_TEXT])
+        engine = _ENGINE.search(line.text)
+        if engine is not None:
+            if line.rank in self._engines:
+                yield self._new()
+            self._engines.add(line.rank)
+            yield Fact("version", engine[1], line.number, line.rank, line.text[:LONGEST_TEXT])
+
+    def _new(self) -> Begin:
+        self._engines.clear()
+        self._failures.clear()
+        self._running = False
+        return Begin()
+
+
+def _settings_of(line: Line) -> Iterator[Found]:
+    """The settings of a line that prints them; those that are given are flags too."""
+    banner = _BANNER_MODEL.search(line.text)
+    if banner is not None:
+        yield Fact("model", banner[1], line.number, line.rank, line.text[:LONGEST_TEXT])
+    for opening in _ARGUMENTS:
+        place = line.text.find(opening)
+        if place >= 0:
+            for name, value in settings(line.text[place + len(opening) :]):
+                yield Flag(f"--{name.replace('_', '-')}", value)
+                yield from _fact(line, name, value)
+            return
+    engine = _ENGINE.search(line.text)
+    if engine is not None:
+        for name, value in settings(line.text[engine.end() :]):
+            yield from _fact(line, name, value)
+
+
+def _fact(line: Line, name: str, text: str) -> Iterator[Fact]:
+    """A setting as a fact, where it is one that decides about memory."""
+    value: Value | None = None
+    if name in _WORDS:
+        value = text
+    elif name in _WHOLE:
+        value = whole(text) if text.lstrip("-").isdecimal() else None
+    elif name in _SHARES:
+        value = decimal(text)
+    elif name in _SWITCHES and text in ("True", "False"):
+        value = text == "True"
+    if value is not None:
+        yield Fact(name, value, line.number, line.rank, line.text[:LONGEST_TEXT])

@@ -305,6 +305,25 @@ Weights that are not within 0.5% of a report (2% quantised):
 """
 
 
+def questions_section() -> str:
+    """Settled figures of collected questions, and those that are not answered."""
+    from tests.questions import test_coverage
+    from tests.questions.rows import rows
+
+    modules = test_coverage.modules()
+    answered = [key for module in modules for key in module.ANSWERS]
+    missing = [item for module in modules for item in module.EXCEPTIONS.items()]
+    asked = {key.partition(".")[0] for key in (*answered, *(key for key, _ in missing))}
+    left = "\n".join(f"- `{key}`: {why}" for key, why in missing)
+    return f"""## Questions of people who do this job
+
+{len(rows())} collected questions with settled figures: {len(asked)} are held here figure by figure, {len(answered)} figures equal in their printed digits; the other
+{len(rows()) - len(asked)} are on llama.cpp and Ollama (`tests/engines/llamacpp/test_questions.py`). Not answered, with the reason:
+
+{left}
+"""
+
+
 # The cases of the planners' table: the model, and vLLM's release whose sampler the figures fit.
 BUDGET_CASES = {
     "Llama-3.1-8B 1xH100 util 0.9": "meta-llama/Llama-3.1-8B",
@@ -365,7 +384,14 @@ def errors(found: list[Any]) -> tuple[str, ...]:
 
 def page() -> str:
     """The whole page."""
-    sections = (oracle_section, pools_section, prediction_section, budget_section, peers_section)
+    sections = (
+        oracle_section,
+        pools_section,
+        prediction_section,
+        questions_section,
+        budget_section,
+        peers_section,
+    )
     text = "\n".join(section() for section in sections)
     return f"""# Accuracy
 

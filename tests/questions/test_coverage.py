@@ -16,7 +16,8 @@ ELSEWHERE = frozenset({
 WITHOUT_ROWS = ("gguf", "speculative")  # answered elsewhere, and no row of the first tier
 
 
-def _modules() -> list[ModuleType]:
+def modules() -> list[ModuleType]:
+    """The tests of each theme."""
     names = (theme.replace("-", "_") for theme in THEMES if theme not in WITHOUT_ROWS)
     return [import_module(f"tests.questions.test_{name}") for name in names]
 
@@ -25,7 +26,7 @@ def test_every_figure_has_its_place() -> None:
     """Answered or excepted, once."""
     places = [
         key
-        for module in _modules()
+        for module in modules()
         for table in (module.ANSWERS, module.EXCEPTIONS)
         for key in table
     ]
@@ -42,8 +43,8 @@ def test_what_is_elsewhere_is_a_row(row: str) -> None:
 
 def test_most_figures_are_answered() -> None:
     """Exceptions stay few: each has a reason that is a sentence."""
-    reasons = [reason for module in _modules() for reason in module.EXCEPTIONS.values()]
-    answers = [key for module in _modules() for key in module.ANSWERS]
+    reasons = [reason for module in modules() for reason in module.EXCEPTIONS.values()]
+    answers = [key for module in modules() for key in module.ANSWERS]
 
     assert len(reasons) * 2 < len(answers)
     assert all(len(reason) > 20 for reason in reasons)

@@ -1,8 +1,8 @@
 """SGLang's series (``--enable-metrics``).
 
 0.4 to 0.5.23: sglang/srt/metrics/collector.py, later observability/metrics_collector.py.
-``num_retracted_reqs`` is a gauge of the last step; the counter is ``num_retracted_requests_total``.
-``cached_tokens_total`` has a series a tier and, in some versions, their ``total``, which is no tier.
+``num_retracted_reqs`` is a gauge of the last step, the counter is ``num_retracted_requests_total``.
+``cached_tokens_total`` has a series a tier and, in some versions, a ``total`` that is no tier.
 """
 
 from __future__ import annotations

@@ -9,6 +9,11 @@ from kvplan.logs.readers.base import Reader
 # Module and class below this package.
 READERS: dict[str, str] = {
     "vllm": "vllm.reader:VllmReader",
+    "sglang": "sglang:SglangReader",
+    "llama.cpp": "llamacpp.reader:LlamaReader",
+    "ik_llama.cpp": "llamacpp.reader:IkReader",
+    "ollama": "ollama:OllamaReader",
+    "tensorrt-llm": "tensorrt_llm:TensorRtReader",
 }
 
 

@@ -16,7 +16,7 @@ def register(app: typer.Typer) -> None:
     app.command("models")(models)
     app.command("gpus")(gpus)
     app.command("engines")(engines)
-    cache = typer.Typer(help="What was downloaded.", no_args_is_help=True, rich_markup_mode=None)
+    cache = typer.Typer(help="What was downloaded.", rich_markup_mode=None)
     cache.command("clear")(clear)
     app.add_typer(cache, name="cache")
 
@@ -73,14 +73,22 @@ def gpus(word: Word = "", as_json: Json = False) -> None:
 
 
 def engines(as_json: Json = False) -> None:
-    """The engines that fit knows, and how it counts."""
-    from kvplan.cli.table import Table
+    """The engines that fit knows, how it counts, and the releases it has rules for."""
+    from kvplan.cli.table import NONE, Table
     from kvplan.engines.names import ENGINES
     from kvplan.engines.registry import engine_of
 
-    rows = [{"name": name, "how": engine_of(name).how} for name in ENGINES]
-    cells = tuple(tuple(row.values()) for row in rows)
-    _print("engines", rows, Table("", ("engine", "how"), cells, "ll"), as_json)
+    known = {name: engine_of(name) for name in ENGINES}
+    rows = [
+        {"name": name, "how": one.how, "oldest": one.versions[0], "newest": one.versions[1]}
+        for name, one in known.items()
+    ]
+    cells = tuple(
+        (name, one.how, " to ".join(filter(None, one.versions)) or NONE)
+        for name, one in known.items()
+    )
+    columns = ("engine", "how", "releases")
+    _print("engines", rows, Table("", columns, cells, "lll"), as_json)
 
 
 def clear(as_json: Json = False) -> None:

@@ -13,6 +13,7 @@ from kvplan.core.device import Device
 from kvplan.core.errors import UnknownName
 from kvplan.readers import mig, unified
 
+MAX_LISTED = 12
 _FIELDS = {field.name for field in fields(Device)}
 
 
@@ -63,7 +64,7 @@ def find_device(name: str) -> tuple[Device, tuple[str, ...]]:
     forms = sorted({d.name for key, d in _by_name().items() if asked and asked in key})
     if len(forms) > 1:
         raise UnknownName(
-            "device", name, hint=f"{len(forms)} forms have it in their name: {', '.join(forms)}."
+            "device", name, hint=f"{len(forms)} forms have it in their name: {_listed(forms)}."
         )
     near = difflib.get_close_matches(asked, _by_name(), n=3, cutoff=0.6)
     names = list(dict.fromkeys([*forms, *(_by_name()[key].name for key in near)]))
@@ -92,6 +93,13 @@ def _with_ram(name: str) -> tuple[Device, tuple[str, ...]] | None:
     if parts is None or device is None or not device.gpu_working_set_mib_by_ram_gb:
         return None
     return unified.with_ram(device, parts[1]), ()
+
+
+def _listed(names: list[str]) -> str:
+    """Names for a sentence: the first dozen."""
+    rest = len(names) - MAX_LISTED
+    more = f" and {rest} more (kvplan gpus lists them)" if rest > 0 else ""
+    return f"{', '.join(names[:MAX_LISTED])}{more}"
 
 
 def _form_warning(name: str, asked: str, device: Device) -> tuple[str, ...]:

@@ -192,3 +192,27 @@ def test_what_the_json_says() -> None:
 
     assert ("kv_offload", 25, 819_200) == (row["name"], row["sequences"], row["tokens"])
     assert "PCIe 5.0 x16" in row["loading"]["link_source"]
+
+
+def test_weights_in_host_memory() -> None:
+    """10 GiB of each card's layers move to the host, and the pool has them."""
+    here, away = (
+        kvplan.fit("qwen3-32b", gpu=H100, cpu_offload_gb=size, max_model_len=8192)
+        for size in (0, 10)
+    )
+    rows = {row["name"]: row for row in away.to_dict()["ledger"]}
+
+    assert 10 * GIB == away.plan.ledger.pool_bytes - here.plan.ledger.pool_bytes
+    assert (10 * GIB, True) == (
+        rows["offloaded_weights"]["bytes"],
+        rows["offloaded_weights"]["on_host"],
+    )
+    assert here.plan.ledger.total == away.plan.ledger.total
+    assert 10 * GIB == here.plan.weights_read_bytes - away.plan.weights_read_bytes
+
+
+def test_tables_stay_on_the_card() -> None:
+    """What is asked beyond the layers moves nothing: two tables of 151,936 × 5,120 stay."""
+    answer = kvplan.fit("qwen3-32b", gpu=H100, cpu_offload_gb=500, max_model_len=8192)
+
+    assert 2 * 151_936 * 5_120 * 2 <= answer.plan.ledger.terms[0].num_bytes < 3 * GIB

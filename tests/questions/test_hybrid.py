@@ -147,4 +147,4 @@ def test_p043_states_bound_the_sequences() -> None:
 
     assert not answer.fits
     assert "max_num_seqs (1024) exceeds available Mamba cache blocks (969)" in (answer.reason or "")
-    assert "--max-num-seqs 968" in (answer.reason or "")
+    assert "--max-num-seqs 969" in (answer.reason or "")

@@ -63,8 +63,9 @@ def _batch(plan: VllmPlan, rules: Rules) -> Iterator[Change]:
         if any(isinstance(group.spec, WindowSpec | ChunkSpec) for group in plan.groups):
             note = "smaller activations and fewer blocks in flight in each window; " + note[21:]
         yield Change("smaller batches", flag, model, node, changed, note)
-    if 0 < plan.usable_blocks < settings.max_seqs and rules.states_bound_sequences:
-        fewer = plan.usable_blocks
+    fewer = plan.pool.num_blocks or 0
+    stateful = any(isinstance(group.spec, StateSpec) for group in plan.groups)
+    if stateful and rules.states_bound_sequences and 0 < fewer < settings.max_seqs:
         changed = asked.with_flags(max_num_seqs=fewer)
         note = "a state for each sequence that is captured in a graph"
         yield Change("fewer sequences", f"--max-num-seqs {fewer}", model, node, changed, note)

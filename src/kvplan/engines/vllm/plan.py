@@ -15,7 +15,7 @@ from kvplan.engines.base import Capacity, EnginePlan
 from kvplan.engines.vllm.admission import longest_that_fits
 from kvplan.engines.vllm.cells import element_bytes
 from kvplan.engines.vllm.groups import CacheGroup
-from kvplan.engines.vllm.memory.ledger import rank_weights_of
+from kvplan.engines.vllm.memory.ledger import offloaded, rank_weights_of
 from kvplan.engines.vllm.offload import tiers_of
 from kvplan.engines.vllm.rules import NEWEST, rules_of
 from kvplan.engines.vllm.settings import Settings
@@ -125,7 +125,10 @@ class VllmPlan(EnginePlan):
         version = Version.parse(self.version or NEWEST)
         weights_bytes = self.asked.weights_bytes
         rank = rank_weights_of(self.model, self.node, self.launch, version, weights_bytes)
-        return 0 if rank is None else read_bytes(self.model, rank)
+        if rank is None:
+            return 0
+        away = offloaded(rank, self.settings.flags.get("--cpu-offload-gb", 0))
+        return max(0, read_bytes(self.model, rank) - away)
 
     def explain(self, context: int) -> list[str]:
         """The blocks of each group, and of a sequence over all of them."""

@@ -30,7 +30,7 @@ from kvplan.engines.vllm.memory.machine import (
 )
 from kvplan.engines.vllm.memory.outside_torch import outside_torch
 from kvplan.engines.vllm.memory.sampler import sampler_of
-from kvplan.engines.weights import Given, Layout, RankWeights
+from kvplan.engines.weights import OUTSIDE_LAYERS, Given, Layout, RankWeights
 
 # utils/mem_utils.py: from here on what is reserved and free counts too (total_consumed).
 STRANDED_COUNTS_SINCE = Version((0, 26))
@@ -77,7 +77,8 @@ def ledger(
     context = CONTEXT_OF_GROUP if run.batch.tp > 1 and machine.fuses_reductions else CONTEXT
     context = 0 if machine.unified else context
     terms += node.others
-    outside = sum(term.num_bytes for term in terms if not term.inside_budget)
+    beside = (term for term in terms if not (term.inside_budget or term.on_host))
+    outside = sum(term.num_bytes for term in beside)
     terms.append(Term(name="context", num_bytes=context, source="CUDA context, measured on H100",
                       error_bytes=context // 4, inside_budget=False))  # fmt: skip
     terms.append(
@@ -124,6 +125,16 @@ def rank_weights_of(
     return None if found is None else found.rank
 
 
+def offloaded(rank: RankWeights, asked: int) -> int:
+    """Bytes of a rank's layers that are kept in host memory; tables and heads stay.
+
+    vllm/model_executor/offloader/uva.py (0.32.0): layer by layer until the size is reached.
+    """
+    inside = tuple(t for t in rank.tensors if t.role not in OUTSIDE_LAYERS)
+    layers = rank.storage.num_bytes(inside) if inside else rank.num_bytes
+    return min(asked, layers, rank.num_bytes)
+
+
 class Claim(NamedTuple):
     """What a start asks of a card before it loads anything, and what it finds free."""
 
@@ -147,7 +158,7 @@ def claim_of(node: Node, launch: Launch) -> Claim | None:
     if node.free_bytes is None:
         return None
     machine = machine_of(node)
-    context = 0 if machine.unified else CONTEXT
+    context = 0 if machine.unified or machine.vendor == "CPU" else CONTEXT
     utilization = float(setting(launch, "--gpu-memory-utilization", DEFAULT_UTILIZATION))
     free = min(node.free_bytes, machine.total) - context
     return Claim(machine.requested(utilization), max(0, free), machine.total)
@@ -180,7 +191,13 @@ def _inside(
     if found is None:
         return [_unknown_weights()]
     rank, model_takes = found
-    terms = [_term("weights", model_takes.num_bytes, model_takes.error_bytes, model_takes.source)]
+    away = offloaded(rank, int(setting(launch, "--cpu-offload-gb", 0)))
+    kept = model_takes.num_bytes - away
+    terms = [_term("weights", kept, model_takes.error_bytes, model_takes.source)]
+    if away:
+        said = "--cpu-offload-gb: read over the link at every step"
+        terms.append(Term(name="offloaded_weights", num_bytes=away, source=said,
+                          inside_budget=False, on_host=True))  # fmt: skip
     for name, extra in (
         ("lora", adapters(rank, launch)),
         ("draft", draft_weights(model, rank, launch)),

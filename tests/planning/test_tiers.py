@@ -216,3 +216,20 @@ def test_tables_stay_on_the_card() -> None:
     answer = kvplan.fit("qwen3-32b", gpu=H100, cpu_offload_gb=500, max_model_len=8192)
 
     assert 2 * 151_936 * 5_120 * 2 <= answer.plan.ledger.terms[0].num_bytes < 3 * GIB
+
+
+@pytest.mark.parametrize(
+    ("started", "expected"),
+    [
+        ("LMCACHE_MAX_LOCAL_CPU_SIZE=50 vllm serve meta-llama/Llama-3.1-8B -tp 2 "
+         """--kv-transfer-config '{"kv_connector": "LMCacheConnectorV1"}'""", 819_200),
+        ("vllm serve meta-llama/Llama-3.1-8B --kv_offloading_size 100", 819_200),
+        ("python -m sglang.launch_server --model-path meta-llama/Llama-3.1-8B "
+         "--enable-hierarchical-cache --hicache-size 30 --tp 2", 457_764),
+    ],
+)  # fmt: skip
+def test_a_command_line_asks_for_a_tier(started: str, expected: int) -> None:
+    """As engines are really started, settings of the environment too."""
+    answer = kvplan.fit(from_=started, gpu=H100, offline=True)
+
+    assert [expected] == [found.tier.tokens for found in answer.tiers]

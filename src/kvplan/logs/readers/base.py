@@ -31,16 +31,18 @@ from kvplan.logs.lines import Line
 from kvplan.logs.readers.marks import longest_text
 
 _FIELD = re.compile(r"<(\w+):(\w+)>")
+# A figure ends with a digit: the comma or full stop behind it is the sentence's.
 _NUMBER = r"-?\d{1,18}(?:[.,]\d{1,18}){0,6}"
+_WHOLE = r"-?\d{1,18}(?:,\d{1,18}){0,6}"
 # What a kind matches, and how its text is read.
 KINDS: dict[str, tuple[str, Callable[[str], Any]]] = {
-    "whole": (r"-?\d[\d,]{0,23}", numbers.whole),
+    "whole": (_WHOLE, numbers.whole),
     "number": (_NUMBER, numbers.decimal),
     "percent": (_NUMBER, lambda text: _hundredth(numbers.decimal(text))),
     "size": (_NUMBER + r"\s?(?:(?:[KMGT]i?)?B|bytes)\b", numbers.size),
     "of_total": (_NUMBER, lambda text: numbers.size(f"{text} GiB")),  # 43.93/44.42 GiB
     "gb": (_NUMBER + r"\s?[KMGT]B\b", lambda text: numbers.size(text, decimal_gb=True)),
-    "bytes": (r"-?\d[\d,]{0,23}", numbers.whole),
+    "bytes": (_WHOLE, numbers.whole),
     "word": (r"[\w./:+@-]{1,200}", str),
     "words": (r"\w{1,40}(?: \w{1,40}){0,3}?", str),
     "name": (r"[A-Za-z0-9_-]{1,80}", lambda text: text.replace("_", " ")),

@@ -221,11 +221,11 @@ def test_tables_stay_on_the_card() -> None:
 @pytest.mark.parametrize(
     ("started", "expected"),
     [
-        ("LMCACHE_MAX_LOCAL_CPU_SIZE=50 vllm serve meta-llama/Llama-3.1-8B -tp 2 "
-         """--kv-transfer-config '{"kv_connector": "LMCacheConnectorV1"}'""", 819_200),
+        (("LMCACHE_MAX_LOCAL_CPU_SIZE=50 vllm serve meta-llama/Llama-3.1-8B -tp 2 "
+         """--kv-transfer-config '{"kv_connector": "LMCacheConnectorV1"}'"""), 819_200),
         ("vllm serve meta-llama/Llama-3.1-8B --kv_offloading_size 100", 819_200),
-        ("python -m sglang.launch_server --model-path meta-llama/Llama-3.1-8B "
-         "--enable-hierarchical-cache --hicache-size 30 --tp 2", 457_764),
+        (("python -m sglang.launch_server --model-path meta-llama/Llama-3.1-8B "
+         "--enable-hierarchical-cache --hicache-size 30 --tp 2"), 457_764),
     ],
 )  # fmt: skip
 def test_a_command_line_asks_for_a_tier(started: str, expected: int) -> None:

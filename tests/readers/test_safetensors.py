@@ -13,8 +13,9 @@ import pytest
 from safetensors.numpy import save_file
 
 from kvplan.core.errors import BadFile, SourceUnreachable
+from kvplan.readers.open_model import open_model
 from kvplan.readers.ranges import LocalFile, Memory
-from kvplan.readers.safetensors import read_safetensors, read_safetensors_weights
+from kvplan.readers.safetensors import read_checkpoint
 from kvplan.readers.safetensors_header import BITS, read_safetensors_header
 
 LLAMA = {
@@ -75,14 +76,14 @@ def test_reads_what_safetensors_writes(tmp_path: Path) -> None:
 
 def test_a_folder_is_a_model_with_exact_bytes(tmp_path: Path) -> None:
     """Parameters by the config's rule, bytes by the headers, and nothing to remark."""
-    found = read_safetensors(checkpoint(tmp_path, tensors()))
+    found = open_model(checkpoint(tmp_path, tensors()))
 
     assert found.weights is not None
     assert (PARAMETERS, 2 * PARAMETERS) == (found.weights.parameters, found.weights.num_bytes)
     assert found.weights.exact_bytes
     assert () == found.warnings
     assert tmp_path.name == found.name
-    assert found.layers() == read_safetensors(tmp_path / "model.safetensors").layers()
+    assert found.layers() == open_model(tmp_path / "model.safetensors").layers()
 
 
 @pytest.mark.parametrize(
@@ -96,7 +97,7 @@ def test_a_folder_is_a_model_with_exact_bytes(tmp_path: Path) -> None:
 def test_what_is_stored_besides_is_explained(tmp_path: Path, extra: dict[str, Any]) -> None:
     """Buffers and blocks for drafting take bytes and are no difference."""
     more = {name: np.zeros(shape, np.float16) for name, shape in extra.items()}
-    found = read_safetensors(checkpoint(tmp_path, tensors() | more))
+    found = open_model(checkpoint(tmp_path, tensors() | more))
 
     assert found.weights is not None
     assert () == found.warnings
@@ -105,14 +106,12 @@ def test_what_is_stored_besides_is_explained(tmp_path: Path, extra: dict[str, An
 
 def test_a_tied_head_that_is_stored_is_explained(tmp_path: Path) -> None:
     """Some checkpoints hold the head beside the embedding that it is."""
-    assert (
-        () == read_safetensors(checkpoint(tmp_path, tensors(), tie_word_embeddings=True)).warnings
-    )
+    assert () == open_model(checkpoint(tmp_path, tensors(), tie_word_embeddings=True)).warnings
 
 
 def test_packed_types_are_no_difference(tmp_path: Path) -> None:
     """Elements of 8 bits or packed integers are not held against the parameters."""
-    found = read_safetensors(checkpoint(tmp_path, tensors(np.int32)))
+    found = open_model(checkpoint(tmp_path, tensors(np.int32)))
 
     assert found.weights is not None
     assert () == found.warnings
@@ -121,7 +120,7 @@ def test_packed_types_are_no_difference(tmp_path: Path) -> None:
 
 def test_another_number_of_parameters_is_said(tmp_path: Path) -> None:
     """Files of another model than the config's."""
-    found = read_safetensors(checkpoint(tmp_path, tensors(), intermediate_size=17))
+    found = open_model(checkpoint(tmp_path, tensors(), intermediate_size=17))
 
     described = f"{PARAMETERS:,} parameters and the config describes {PARAMETERS + 24:,}"
     assert (f"The files hold {described}: -24.",) == found.warnings
@@ -129,8 +128,8 @@ def test_another_number_of_parameters_is_said(tmp_path: Path) -> None:
 
 def test_shards_and_their_index(tmp_path: Path) -> None:
     """The bytes of all shards; an index that says otherwise is quoted."""
-    right = read_safetensors(sharded(tmp_path, 2 * PARAMETERS))
-    wrong = read_safetensors(sharded(tmp_path, 999))
+    right = open_model(sharded(tmp_path, 2 * PARAMETERS))
+    wrong = open_model(sharded(tmp_path, 999))
 
     assert right.weights == wrong.weights
     assert right.weights is not None
@@ -144,7 +143,7 @@ def test_an_index_alone(tmp_path: Path) -> None:
     folder = sharded(tmp_path, 2 * PARAMETERS)
     for path in folder.glob("*.safetensors"):
         path.unlink()
-    found = read_safetensors(folder)
+    found = open_model(folder)
 
     assert found.weights is not None
     assert 2 * PARAMETERS == found.weights.num_bytes
@@ -155,22 +154,24 @@ def test_shards_that_are_lost(tmp_path: Path) -> None:
     """A shard that is absent, a tensor that no shard holds, a name that leaves the folder."""
     folder = sharded(tmp_path, 0, lost="model-00001-of-2.safetensors")
     with pytest.raises(BadFile, match="names the tensor 'lost', which no file holds"):
-        read_safetensors(folder)
+        open_model(folder)
     with pytest.raises(BadFile, match=r"names '\.\./x\.safetensors', which is no file beside it"):
-        read_safetensors(sharded(tmp_path, 0, out="../x.safetensors"))
+        open_model(sharded(tmp_path, 0, out="../x.safetensors"))
     with pytest.raises(SourceUnreachable, match=r"1 of 3 files .* are absent, z\.safetensors"):
-        read_safetensors(sharded(tmp_path, 0, out="z.safetensors"))
+        open_model(sharded(tmp_path, 0, out="z.safetensors"))
 
 
 def test_weights_alone(tmp_path: Path) -> None:
     """Without a config: elements and bytes."""
     save_file({"a": np.zeros(7, np.float32)}, tmp_path / "a.safetensors")
-    found = read_safetensors_weights(tmp_path)
+    found = read_checkpoint(tmp_path)
 
-    assert (7, 28) == (found.parameters, found.num_bytes)
+    assert (7, 28) == (found.elements(0), found.num_bytes)
     assert "headers of 1 file: 28 bytes (F32 28)" == found.source
-    with pytest.raises(BadFile, match=r"has tensors and no config\.json"):
-        read_safetensors(tmp_path)
+    with pytest.raises(BadFile, match=r"has no config\.json"):
+        open_model(tmp_path)
+    with pytest.raises(BadFile, match=r"holds tensors and no geometry"):
+        open_model(tmp_path / "a.safetensors")
 
 
 def file(header: Any, data: int = 0, length: int | None = None) -> bytes:
@@ -252,12 +253,12 @@ def test_bad_indices(tmp_path: Path, text: str, said: str) -> None:
     """An index that is none."""
     (tmp_path / "model.safetensors.index.json").write_text(text)
     with pytest.raises(BadFile, match=said):
-        read_safetensors_weights(tmp_path)
+        read_checkpoint(tmp_path)
 
 
 def test_paths_without_tensors(tmp_path: Path) -> None:
     """Nothing there, or nothing in it."""
-    with pytest.raises(SourceUnreachable, match="There is no file or folder"):
-        read_safetensors(tmp_path / "absent")
+    with pytest.raises(SourceUnreachable, match="There is no file"):
+        open_model(tmp_path / "absent")
     with pytest.raises(BadFile, match=r"has no \.safetensors file"):
-        read_safetensors_weights(tmp_path)
+        read_checkpoint(tmp_path)

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from kvplan.core.errors import KvplanError
 from kvplan.readers.ollama import read_ollama
+from kvplan.readers.open_model import open_model
 from kvplan.readers.ranges import Memory
-from kvplan.readers.safetensors import read_safetensors, read_safetensors_weights
+from kvplan.readers.safetensors import read_checkpoint
 from kvplan.readers.safetensors_header import read_safetensors_header
 
 words = st.sampled_from(
@@ -66,8 +67,8 @@ def test_any_index_and_config(index: Any, config: Any) -> None:
         folder = Path(name)
         (folder / "model.safetensors.index.json").write_text(json.dumps(index))
         (folder / "config.json").write_text(json.dumps(config))
-        ask(lambda: read_safetensors(folder))
-        ask(lambda: read_safetensors_weights(folder))
+        ask(lambda: open_model(folder))
+        ask(lambda: read_checkpoint(folder))
 
 
 @QUICK

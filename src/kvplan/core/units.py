@@ -18,7 +18,6 @@ BYTE_UNITS = {
     "B": 1, "KIB": KIB, "MIB": MIB, "GIB": GIB, "TIB": TIB, "KB": KB, "MB": MB, "GB": GB, "TB": TB,
 }  # fmt: skip
 TOKEN_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20}
-TIME_UNITS = {"S": Fraction(1), "MS": Fraction(1, 1000), "US": Fraction(1, 10**6), "MIN": 60}
 
 MAX_BYTES = 1 << 60
 MAX_TOKENS = 1 << 40

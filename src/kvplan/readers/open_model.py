@@ -166,11 +166,12 @@ class _Reading:
         model = self.config(
             parse_object(read_bounded(config), str(config)), path.resolve().name, str(config)
         )
-        if any(path.glob("*.safetensors")):
-            from kvplan.readers.safetensors import with_exact_weights
+        if not any(path.glob("*.safetensors*")):
+            return model
+        from kvplan.readers.folders import LocalFolder
+        from kvplan.readers.safetensors import has_tensors, with_exact_weights
 
-            return with_exact_weights(model, path)
-        return model
+        return with_exact_weights(model, path) if has_tensors(LocalFolder(path)) else model
 
     def gguf(
         self,

@@ -19,10 +19,7 @@ from typing import NamedTuple
 from kvplan.core.errors import BadFile, SourceUnreachable
 from kvplan.core.model import Model
 from kvplan.core.weights import Measured, Weights
-from kvplan.readers.families.base import NO_OPTIONS, Options
 from kvplan.readers.folders import Folder, LocalFolder
-from kvplan.readers.hf_config import read_config
-from kvplan.readers.json_text import parse_object, read_bounded
 from kvplan.readers.safetensors_header import (
     MAX_JSON_BYTES,
     Stored,
@@ -80,27 +77,6 @@ class Checkpoint(NamedTuple):
         return all(stored.dtype in PLAIN_TYPES for stored in self.tensors.values())
 
 
-def read_safetensors(
-    path: str | Path, *, name: str = "", source: str = "", options: Options = NO_OPTIONS
-) -> Model:
-    """The model of a folder with a config.json and safetensors files, or of one such file.
-
-    Raises:
-        BadFile: no config beside the tensors, or a file that is not what it claims to be.
-        UnknownModelType: the config's type is not known.
-        SourceUnreachable: a file cannot be read.
-    """
-    folder = _folder_of(Path(path))
-    config = folder / "config.json"
-    if not config.exists():
-        raise BadFile(f"{folder} has tensors and no config.json, which says what they are.")
-    raw = parse_object(read_bounded(config), str(config))
-    model = read_config(
-        raw, name=name or folder.resolve().name, source=source or str(config), options=options
-    )
-    return with_exact_weights(model, Path(path))
-
-
 def with_exact_weights(model: Model, place: Path | Folder) -> Model:
     """The same model with the bytes that its files hold, and what does not fit its config."""
     found = read_checkpoint(place)
@@ -110,14 +86,6 @@ def with_exact_weights(model: Model, place: Path | Folder) -> Model:
     )
     notes = found.notes + _difference(model, found)
     return replace(model, weights=weights, warnings=model.warnings + notes)
-
-
-def read_safetensors_weights(path: str | Path) -> Weights:
-    """What the tensors of a file or folder weigh, whatever they are: no config is read.
-
-    Parameters are elements, which packed types hold several of.
-    """
-    return _uncounted(read_checkpoint(Path(path)))
 
 
 def read_checkpoint(place: Path | Folder) -> Checkpoint:

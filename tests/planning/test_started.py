@@ -112,6 +112,24 @@ def test_files(tmp_path: Path) -> None:
         kvplan.fit(from_=str(manifest), gpu=H100)
 
 
+def test_a_file_of_flags(tmp_path: Path) -> None:
+    """TensorRT-LLM's file has the last word, vLLM's the first; what is not modelled is named."""
+    file = tmp_path / "options.yml"
+    file.write_text(
+        "kv_cache_config: {free_gpu_memory_fraction: 0.7, copy: 1}\nmax_batch_size: 8\n"
+    )
+    line = f"trtllm-serve qwen3-8b --max_batch_size 4 --extra_llm_api_options {file}"
+    first = kvplan.fit(from_=line, gpu=H100)
+    file.write_text("model: qwen3-8b\nmax-model-len: 4096\nmax-num-seqs: 8\nport: 1\n")
+    second = kvplan.fit(from_=f"vllm serve --config {file} --max-num-seqs 4", gpu=H100)
+    third = kvplan.fit(from_="vllm serve qwen3-8b --config /absent.yaml", gpu=H100)
+
+    assert {"--free-gpu-memory-fraction": 0.7, "--max-batch-size": 8} == launch(first)
+    assert first.warnings[0] == "Not modelled of options.yml: kv_cache_config.copy."
+    assert {"--max-model-len": 4096, "--max-num-seqs": 4} == launch(second)
+    assert "from /absent.yaml, which is not on this machine" in third.warnings[0]
+
+
 REFUSED: list[tuple[str, dict[str, Any], type[KvplanError], str]] = [
     ("vllm serve", {}, BadValue, "names no model"),
     ("vllm serve qwen3-8b", {"model": "qwen3-14b"}, BadValue, "MODEL is qwen3-14b"),

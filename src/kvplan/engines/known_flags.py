@@ -32,7 +32,8 @@ class KnownFlags:
     ``model`` those that name the model; ``overrides`` the one that replaces keys of its config;
     ``bare`` the value of one that older releases took without. ``cards`` are multiplied to the
     cards of a start, less those of ``cards_inside`` where its switch is on; ``cards_listed`` has a
-    share for each.
+    share for each. ``config`` names a file of flags: its keys are flags' names but for
+    ``config_keys``, and they replace the line's where ``config_wins``.
     """
 
     takes: Mapping[str, Takes]
@@ -43,6 +44,9 @@ class KnownFlags:
     cards: tuple[str, ...]
     cards_inside: Mapping[str, str]
     cards_listed: str
+    config: tuple[str, ...]
+    config_keys: Mapping[str, str]
+    config_wins: bool
     environment: Mapping[str, str]
     environment_prefix: str
     environment_harmless: frozenset[str]
@@ -67,6 +71,9 @@ def known_flags(engine: str) -> KnownFlags:
         cards=tuple(row.get("cards", "").split()),
         cards_inside=row.get("cards_inside", {}),
         cards_listed=row.get("cards_listed", ""),
+        config=tuple(row.get("config", "").split()),
+        config_keys=row.get("config_keys", {}),
+        config_wins=row.get("config_wins", False),
         environment=row.get("environment", {}),
         environment_prefix=row.get("environment_prefix", ""),
         environment_harmless=frozenset(row.get("environment_harmless", "").split()),

@@ -16,6 +16,7 @@ from kvplan.engines.arguments import Arguments, of_environment, read_arguments
 from kvplan.engines.base import Engine
 from kvplan.engines.known_flags import KnownFlags, known_flags
 from kvplan.engines.registry import engine_of
+from kvplan.planning.config_file import FromFile, read_config_file
 from kvplan.readers.command_line import Invocation, read_command_line
 from kvplan.readers.json_text import read_bounded
 from kvplan.readers.manifests import read_manifest
@@ -63,16 +64,18 @@ def read_started(text: str, engine: str | None = None) -> Started:
     found = read_arguments(invocation.words, spoken.flags, known)
     of_variables, unread = of_environment(invocation.environment, known)
     named = {flag: value for flag, value in of_variables.items() if flag not in known.model}
-    flags = {**_first_names(spoken, named), **found.flags}
+    file = _config_file(found, spoken, known)
+    line = {**_first_names(spoken, named), **found.flags}
+    flags = {**line, **file.flags} if known.config_wins else {**file.flags, **line}
     models = [value for flag, value in of_variables.items() if flag in known.model]
     return Started(
         engine=spoken.name,
         version=invocation.version,
-        model=found.model or next(iter(models), None),
+        model=found.model or file.model or next(iter(models), None),
         flags=flags,
         cards=_cards(flags, known),
         overrides=_overrides(found, known),
-        warnings=tuple(_warnings(spoken.name, found, unread, known)),
+        warnings=(*_warnings(spoken.name, found, unread, known), *file.warnings),
     )
 
 
@@ -133,6 +136,11 @@ def _cards(flags: Mapping[str, Any], known: KnownFlags) -> int:
     return min(cards, MOST_CARDS)
 
 
+def _config_file(found: Arguments, engine: Engine, known: KnownFlags) -> FromFile:
+    text = next((found.values[name] for name in known.config if name in found.values), None)
+    return FromFile() if text is None else read_config_file(text, engine.flags, known)
+
+
 def _overrides(found: Arguments, known: KnownFlags) -> dict[str, Any]:
     """The keys of the config that a JSON flag replaces.
 
@@ -155,7 +163,8 @@ def _warnings(engine: str, found: Arguments, unread: list[str], known: KnownFlag
     said = []
     if found.left_out:
         said.append(f"Left out, as it touches neither memory nor speed: {_list(found.left_out)}.")
-    others = [name for name in found.unmodelled if name != known.overrides]
+    read = (known.overrides, *known.config)
+    others = [name for name in found.unmodelled if name not in read]
     if others:
         said.append(f"{engine} has {_list(others)}, and what it does to memory is not modelled.")
     if unread:

@@ -41,6 +41,7 @@ KINDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "percent": (_NUMBER, lambda text: _hundredth(numbers.decimal(text))),
     "size": (_NUMBER + r"\s?(?:(?:[KMGT]i?)?B|bytes)\b", numbers.size),
     "of_total": (_NUMBER, lambda text: numbers.size(f"{text} GiB")),  # 43.93/44.42 GiB
+    "mib": (_NUMBER, lambda text: numbers.size(f"{text} MiB")),  # 49133 >= 1024 MiB
     "gb": (_NUMBER + r"\s?[KMGT]B\b", lambda text: numbers.size(text, decimal_gb=True)),
     "bytes": (_WHOLE, numbers.whole),
     "word": (r"[\w./:+@-]{1,200}", str),

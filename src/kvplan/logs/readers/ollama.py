@@ -125,7 +125,7 @@ class OllamaReader(LlamaReader):
             yield from self._start()
 
     def _start(self) -> Iterator[Found]:
-        self._begun, self._running = True, False
+        self._begun, self._running, self._fresh = True, False, False
         yield from super()._begin(self._release)
 
     def _estimate(self, line: Line) -> Iterator[Found]:

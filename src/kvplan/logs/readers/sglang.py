@@ -117,11 +117,12 @@ class SglangReader(Reader):
             " c4=<c4_kv_tokens:whole>, c128=<c128_kv_tokens:whole>,"
             " c4_state=<c4_state_slots:whole>, c128_state=<c128_state_slots:whole>",
             "Memory pool end. avail mem=<free_after_pool_bytes:size>",
-            "max_total_num_tokens=<kv_tokens:whole>,"
-            " chunked_prefill_size=<chunked_prefill_tokens:whole>,"
-            " max_prefill_tokens=<max_prefill_tokens:whole>,"
-            " max_running_requests=<max_running_requests:whole>, context_len=<max_model_len:whole>"
-            "(?:, available_gpu_mem=<free_gpu_bytes:size>)?",
+            "max_total_num_tokens=<kv_tokens:whole>",
+            "chunked_prefill_size=<chunked_prefill_tokens:whole>",
+            "max_prefill_tokens=<max_prefill_tokens:whole>",
+            "max_running_requests=<max_running_requests:whole>",
+            "context_len=<max_model_len:whole>",
+            "available_gpu_mem=<free_gpu_bytes:size>",
             "max_running_requests is capped to <max_running_requests:whole>"
             r" by the mamba state cache \(max_mamba_cache_size=<state_slots:whole>,"
             r" <state_slots_per_request:whole> state slots per request\)",

@@ -30,6 +30,7 @@ _REFUSED = re.compile(
 _OF_SIZE = re.compile(r"failed to allocate (\S{1,40}) buffer of size (\d{1,20})")
 _VARIANTS: Final = {"Small": "S", "Medium": "M", "Large": "L"}
 _SWITCHES: Final = {"0": "off", "1": "on", "enabled": "on", "disabled": "off", "auto": "auto"}
+_SIZES: Final = ("MiB", "breakdown_print", "compute capability")
 _DRAFT: Final = ("loading draft model", "creating MTP draft context", "draft context against")
 _APPLICATIONS: Final = {
     "LM STUDIO": "LM Studio",
@@ -52,7 +53,7 @@ class LlamaReader(Reader):
     marks: ClassVar[tuple[str, ...]] = (
         "MiB", "llama_", "llm_load_print_meta", "print_info", "build", "layers to GPU",
         "ocate", "draft", "KV cache", "V cache", "compute capability", "general.name", "arch",
-        "n_ctx_slot", "LM STUDIO", "model size", "flash_a",
+        "n_ctx_slot", "LM STUDIO", "model size", "flash_a", "breakdown",
     )  # fmt: skip
     rows: ClassVar[tuple[Row, ...]] = (*MODEL, *SETTINGS, *PROJECTIONS)
 
@@ -75,7 +76,7 @@ class LlamaReader(Reader):
             self._context, self._loaded = "draft_", False
         elif (announced := caches.CREATING.search(text)) is not None:
             self._kind = caches.KINDS.get(announced[1].strip(), "")
-        elif "MiB" in text:
+        elif any(word in text for word in _SIZES):
             yield from self._sizes(line)
         else:
             yield from self._words(line)

@@ -61,7 +61,7 @@ FLAGS: Final[dict[str, str]] = {
 PROJECTIONS: Final[tuple[Row, ...]] = rows(
     "projected to use <projected_bytes:size> of device memory vs. <free_gpu_bytes:size>"
     " of free device memory",
-    "will leave <left_free_bytes:whole> >= <left_free_target_bytes:size> of free device memory",
+    "will leave <left_free_bytes:mib> >= <left_free_target_bytes:size> of free device memory",
 )
 
 ERRORS: Final[tuple[Row, ...]] = (

@@ -21,7 +21,13 @@ CARD = {"gpu": "h100-sxm-80gb", "engine": "none", "allowance": "8GiB"}
         ({"currency": ""}, "is not a currency"),
         ({"currency": "US DOLLARS"}, "is not a currency"),
         ({"price": float("nan")}, "is not a price"),
-        ({"gpus": 0}, "not a number of cards"),
+        ({"gpus": 0}, "--gpus 0 is not a whole number from 1 to 4,096"),
+        ({"gpus": "many"}, "--gpus many"),
+        ({"gpus": 1.5}, "--gpus 1.5"),
+        ({"gpus": True}, "--gpus True"),
+        ({"concurrency": "x"}, "--concurrency x"),
+        ({"price": "2"}, "is not a price"),
+        ({"gpu_memory": 1.5}, "has no unit"),
     ],
 )
 def test_fit_refuses(asked: dict[str, Any], said: str) -> None:
@@ -36,7 +42,13 @@ def test_fit_refuses(asked: dict[str, Any], said: str) -> None:
         ({"context": ",".join(["4k"] * 40_000)}, "more than 1,024 lengths"),
         ({"context": [1] * 2_000}, "more than 1,024 lengths"),
         ({"requests": 5}, "--requests needs --shared-prefix"),
-        ({"requests": -1}, "-1 requests"),
+        ({"requests": -1}, "--requests -1"),
+        ({"sequences": 1.5}, "--sequences 1.5"),
+        ({"context": 1.5}, "is not a number of tokens"),
+        ({"kv_dtype": None}, "is not a cache format"),
+        ({"assume": "half"}, "Known: full"),
+        ({"set": 5}, "--set takes keys"),
+        ({"set": {5: 1}}, "--set takes keys"),
         ({"output": 5}, "--output needs --prompt"),
     ],
 )
@@ -44,6 +56,18 @@ def test_size_refuses(asked: dict[str, Any], said: str) -> None:
     """Each names its flag."""
     with pytest.raises(BadValue, match=said):
         kvplan.size("llama-3.1-8b", **asked)
+
+
+@pytest.mark.parametrize("model", [None, 5, b"x", []])
+def test_what_is_no_model(model: Any) -> None:
+    """A program may pass anything."""
+    with pytest.raises(BadValue, match="model"):
+        kvplan.size(model)
+
+
+def test_digits_are_a_number() -> None:
+    """As an address of the page has them."""
+    assert 8 * 131_072 == kvplan.size("llama-3.1-8b", sequences="8").bytes(1)
 
 
 @pytest.mark.parametrize(

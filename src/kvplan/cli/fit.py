@@ -14,7 +14,6 @@ from kvplan.cli.options import (
     Offline,
     Output,
     Set,
-    check_assume,
     parse_overrides,
 )
 
@@ -128,7 +127,7 @@ def fit(
         currency=currency,
         set=parse_overrides(set_),
         encoder_tokens=encoder_tokens,
-        assume=check_assume(assume),
+        assume=assume,
         offline=offline,
         **{name.lstrip("-").replace("-", "_"): text for name, text in flags.items()},
     )

@@ -51,14 +51,3 @@ def parse_overrides(given: list[str] | None) -> dict[str, Any]:
         except (ValueError, RecursionError):
             found[key.strip()] = value
     return found
-
-
-def check_assume(assume: str) -> str:
-    """``full`` or nothing.
-
-    Raises:
-        BadValue: another word.
-    """
-    if assume not in ("", "full"):
-        raise BadValue(f"--assume {assume[:40]!r} is not known.", "Known: full.")
-    return assume

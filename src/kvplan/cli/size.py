@@ -15,7 +15,6 @@ from kvplan.cli.options import (
     Offline,
     Output,
     Set,
-    check_assume,
     parse_overrides,
 )
 
@@ -74,7 +73,7 @@ def size(
         requests=requests,
         shared_prefix=shared_prefix,
         encoder_tokens=encoder_tokens,
-        assume=check_assume(assume),
+        assume=assume,
         offline=offline,
     )
     show(answer, as_json=as_json, explain=explain, output_file=output_file)

@@ -226,7 +226,8 @@ def parse_format(name: str) -> Format:
     Raises:
         BadValue: no such format; the message lists those there are.
     """
-    key = name.strip().lower().replace("-", "_") if len(name) <= 64 else ""
+    name = str(name)[:80]
+    key = name.strip().lower().replace("-", "_")
     found = FORMATS.get(FORMAT_ALIASES.get(key, key)) or FORMATS.get(
         FORMAT_ALIASES.get(key.replace("_", "-"), "")
     )

@@ -73,6 +73,19 @@ def parse_tokens(text: str | int) -> int:
     return _bounded(int(tokens), "tokens", MAX_TOKENS)
 
 
+def parse_count(value: object, what: str, most: int) -> int:
+    """A number of things from 1 to ``most``, also as digits.
+
+    Raises:
+        BadValue: anything else; ``what`` names it, as ``--gpus``.
+    """
+    digits = isinstance(value, str) and len(value) <= 20 and value.strip().isdecimal()
+    count = int(value) if digits else value  # type: ignore[call-overload]
+    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= most:
+        raise BadValue(f"{what} {str(value)[:40]} is not a whole number from 1 to {most:,}.")
+    return count
+
+
 def parse_bandwidth(text: str | int) -> int:
     """Bytes per second from ``2000GB/s``, ``3.35TB/s`` or an integer of bytes per second."""
     if isinstance(text, int):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 from kvplan.core.errors import BadValue
-from kvplan.core.units import parse_tokens
+from kvplan.core.units import parse_count, parse_tokens
 
 MAX_REQUESTS = 1 << 32
 
@@ -48,7 +48,7 @@ class Positions:
 def count_positions(
     prompt: int | str | None,
     output: int | str | None,
-    requests: int = 1,
+    requests: int | str = 1,
     shared_prefix: int | str | None = None,
 ) -> Positions | None:
     """The positions of a question that asks for them, else None.
@@ -56,17 +56,16 @@ def count_positions(
     Raises:
         BadValue: an output without a prompt, requests that share nothing, or none.
     """
-    if not 1 <= requests <= MAX_REQUESTS:
-        raise BadValue(f"{requests:,} requests is not a number from 1 to {MAX_REQUESTS:,}.")
+    count = parse_count(requests, "--requests", MAX_REQUESTS)
     if output is not None and prompt is None:
         raise BadValue("--output needs --prompt: the tokens that the answer follows.")
-    if requests > 1 and shared_prefix is None:
+    if count > 1 and shared_prefix is None:
         raise BadValue("--requests needs --shared-prefix: the tokens that they share.")
     if prompt is None and shared_prefix is None:
         return None
     return Positions(
         prompt=parse_tokens(prompt or 0),
         output=parse_tokens(1 if output is None else output),
-        requests=requests,
+        requests=count,
         shared_prefix=parse_tokens(shared_prefix or 0),
     )

@@ -10,7 +10,14 @@ from typing import Any
 from kvplan.core.device import Device
 from kvplan.core.errors import BadValue
 from kvplan.core.model import Model
-from kvplan.core.units import GIB, format_bytes, parse_bandwidth, parse_bytes, parse_tokens
+from kvplan.core.units import (
+    GIB,
+    format_bytes,
+    parse_bandwidth,
+    parse_bytes,
+    parse_count,
+    parse_tokens,
+)
 from kvplan.engines.base import Asked, Engine, Node
 from kvplan.engines.names import DEFAULT_ENGINE
 from kvplan.engines.registry import engine_of
@@ -78,7 +85,8 @@ def ask(
     found = open_model(
         model, overrides=set, options=Options(encoder_tokens=length), assume=assume, offline=offline
     )
-    _check_counts(gpus, concurrency, price)
+    cards = parse_count(gpus, "--gpus", MAX_GPUS)
+    _check_price(price)
     spoken = engine_of(engine)
     device, said = _device(gpu, gpu_memory)
     parsed = spoken.flags.parse(flags or {})
@@ -90,15 +98,15 @@ def ask(
     rate = device.bandwidth_bytes_per_s if bandwidth is None else _bandwidth(bandwidth)
     memory = device.memory_bytes or 0
     free = None if free_memory is None else _free(parse_bytes(free_memory), memory)
-    if device.sliced and gpus > 1:
+    if device.sliced and cards > 1:
         raise BadValue(mig.ALONE.format(device.title), "Ask of one; each can serve a copy.")
     return Question(
         model=found,
-        node=Node(device=device, gpus=gpus, memory_bytes=memory, free_bytes=free),
+        node=Node(device=device, gpus=cards, memory_bytes=memory, free_bytes=free),
         engine=spoken,
         asked=Asked(
             context=tokens,
-            concurrency=concurrency,
+            concurrency=_wanted(concurrency),
             version=engine_version,
             flags=parsed,
             pool_bytes=None if kv_pool is None else parse_bytes(kv_pool),
@@ -125,13 +133,15 @@ def ask(
     )
 
 
-def _check_counts(gpus: int, concurrency: int | None, price: float | None) -> None:
-    if not 1 <= gpus <= MAX_GPUS:
-        raise BadValue(f"--gpus {gpus:,} is not a number of cards from 1 to {MAX_GPUS:,}.")
-    if concurrency is not None and not 1 <= concurrency <= MAX_CONCURRENCY:
-        raise BadValue(f"--concurrency {concurrency:,} is not from 1 to {MAX_CONCURRENCY:,}.")
-    if price is not None and not 0 <= price < 1e9:
-        raise BadValue(f"--price {price} is not a price of one card for one hour.")
+def _check_price(price: float | None) -> None:
+    if price is not None and not (isinstance(price, int | float) and 0 <= price < 1e9):
+        raise BadValue(f"--price {str(price)[:40]} is not a price of one card for one hour.")
+
+
+def _wanted(concurrency: int | None) -> int | None:
+    if concurrency is None:
+        return None
+    return parse_count(concurrency, "--concurrency", MAX_CONCURRENCY)
 
 
 def _prefix(given: int | str | None, context: int) -> int:
@@ -152,9 +162,10 @@ def _bandwidth(given: int | str) -> int:
 
 
 def _currency(given: str) -> str:
-    if not given.strip() or not given.isprintable() or len(given) > 8:
-        raise BadValue(f"--currency {given[:20]!r} is not a currency.", "Write it like USD or €.")
-    return given.strip().upper()
+    said = str(given)
+    if not said.strip() or not said.isprintable() or len(said) > 8:
+        raise BadValue(f"--currency {said[:20]!r} is not a currency.", "Write it like USD or €.")
+    return said.strip().upper()
 
 
 def _device(gpu: str | None, gpu_memory: int | str | None) -> tuple[Device, tuple[str, ...]]:

@@ -11,7 +11,7 @@ from kvplan.core.errors import BadValue
 from kvplan.core.formats import Format, Stored, parse_format
 from kvplan.core.layers import Layer
 from kvplan.core.model import Model
-from kvplan.core.units import parse_tokens
+from kvplan.core.units import parse_count, parse_tokens
 from kvplan.planning.answer import Answer
 from kvplan.planning.positions import Positions, count_positions
 from kvplan.readers.families.base import Options
@@ -157,6 +157,8 @@ def size(
         SourceUnreachable: a file or the hub does not answer.
     """
     if isinstance(model, Sequence) and not isinstance(model, str):
+        if not model:
+            raise BadValue("No model is named.", "Give one or more.")
         return SizeAnswers(
             tuple(
                 size(
@@ -184,13 +186,11 @@ def size(
         assume=assume,
         offline=offline,
     )
-    if not 1 <= sequences <= MAX_SEQUENCES:
-        raise BadValue(f"{sequences:,} sequences is not a number from 1 to {MAX_SEQUENCES:,}.")
     return SizeAnswer(
         model=found,
         fmt=parse_format(kv_dtype),
         contexts=_contexts(context, found.max_context_tokens),
-        sequences=sequences,
+        sequences=parse_count(sequences, "--sequences", MAX_SEQUENCES),
         positions=count_positions(prompt, output, requests, shared_prefix),
     )
 
@@ -203,7 +203,7 @@ def _contexts(
         return tuple(usual or [longest or USUAL_CONTEXTS[0]])
     if isinstance(asked, str):
         asked = [part for part in asked.split(",", MAX_CONTEXTS) if part.strip()]
-    elif isinstance(asked, int):
+    elif not isinstance(asked, Sequence):
         asked = [asked]
     if len(asked) > MAX_CONTEXTS:
         raise BadValue(f"--context names more than {MAX_CONTEXTS:,} lengths.")

@@ -11,6 +11,7 @@ from typing import Any
 
 from kvplan.core.errors import BadFile
 from kvplan.readers import defaults
+from kvplan.readers.json_text import shown
 
 MAX_INTEGER = 1 << 40  # no dimension, count or vocabulary of a model is near this
 MAX_LAYERS = 4096
@@ -270,9 +271,7 @@ class Config:
         return f"{self.path}.{key}" if self.path else key
 
     def _bad(self, key: str, found: object, wanted: str) -> BadFile:
-        shown = repr(found)
-        shown = shown if len(shown) <= 60 else f"{shown[:57]}…"
-        return BadFile(f"The config's {self._where(key)} is {shown}, which is not {wanted}.")
+        return BadFile(f"The config's {self._where(key)} is {shown(found)}, which is not {wanted}.")
 
 
 def _whole_from(least: int, found: object) -> str:

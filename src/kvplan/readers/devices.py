@@ -54,11 +54,12 @@ def find_device(name: str) -> tuple[Device, tuple[str, ...]]:
     Raises:
         UnknownName: no such device (near ones are named), or several that are equally usual.
     """
-    asked = fold(name[:100])
+    name = str(name)[:100]
+    asked = fold(name)
     found = _by_name().get(asked)
     if found is not None:
         return found, _form_warning(name, asked, found)
-    derived = _slice(name[:100]) or _with_ram(name[:100])
+    derived = _slice(name) or _with_ram(name)
     if derived is not None:
         return derived
     forms = sorted({d.name for key, d in _by_name().items() if asked and asked in key})
@@ -70,7 +71,7 @@ def find_device(name: str) -> tuple[Device, tuple[str, ...]]:
     names = list(dict.fromkeys([*forms, *(_by_name()[key].name for key in near)]))
     raise UnknownName(
         "device",
-        name[:100],
+        name,
         names,
         "See kvplan gpus, or give --gpu-memory and --bandwidth without a name.",
     )

@@ -77,6 +77,15 @@ def read_bounded(path: Path, most: int = MAX_BYTES) -> bytes:
     return data
 
 
+def shown(value: object) -> str:
+    """A value for a sentence, at most 60 characters of it."""
+    try:
+        text = repr(value)
+    except ValueError:  # digits by the thousand, which Python does not write
+        return "a number with too many digits"
+    return text if len(text) <= 60 else f"{text[:57]}…"
+
+
 def _no_constant(name: str) -> None:
     raise _Refused(f"it holds {name}, which JSON has no number for")
 

@@ -51,10 +51,12 @@ def open_model(
         offline: never ask the hub.
 
     Raises:
+        BadValue: no source at all, keys that are none, or a way to assume that is not known.
         UnknownName: no file, catalogue model, hub model or Ollama model has the name.
         BadFile: the source is not what it claims to be.
         SourceUnreachable: a file or the hub cannot be read.
     """
+    _check(source, overrides, assume)
     reading = _Reading(dict(overrides or {}), options, assume, offline)
     if isinstance(source, Mapping):
         return reading.config(source, "", "config")
@@ -69,6 +71,21 @@ def open_model(
             said = f"{path} cannot be read: {error.strerror or error}."
             raise SourceUnreachable(said) from None
     return reading.name(text)
+
+
+def _check(source: object, overrides: object, assume: object) -> None:
+    """What a program may pass and the command cannot."""
+    if not isinstance(source, str | Path | Mapping):
+        kind = type(source).__name__
+        raise BadValue(f"A model is a name, a path or a config, and this is a {kind}.")
+    if overrides and not (isinstance(overrides, Mapping) and all(map(_is_text, overrides))):
+        raise BadValue("--set takes keys of a config with their values.", "As in head_dim=128.")
+    if assume not in ("", "full"):
+        raise BadValue(f"--assume {str(assume)[:40]!r} is not known.", "Known: full.")
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def _stored_as_named(model: Model, asked: str) -> Model:

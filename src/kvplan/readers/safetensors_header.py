@@ -14,7 +14,7 @@ from math import prod
 from typing import Any, NamedTuple, TypeGuard
 
 from kvplan.core.errors import BadFile
-from kvplan.readers.json_text import parse_object
+from kvplan.readers.json_text import parse_object, shown
 from kvplan.readers.ranges import Prefix, RangeReader
 
 MAX_JSON_BYTES = 16 << 20
@@ -85,16 +85,16 @@ def _entry(file: str, name: str, entry: object) -> tuple[Stored, int, int]:
     dtype, shape, offsets = (entry.get(key) for key in ("dtype", "shape", "data_offsets"))
     bits = BITS.get(dtype) if isinstance(dtype, str) else None
     if bits is None or not isinstance(dtype, str):
-        raise BadFile(f"The tensor {name[:80]!r} of {file} has the unknown type {_shown(dtype)}.")
+        raise BadFile(f"The tensor {name[:80]!r} of {file} has the unknown type {shown(dtype)}.")
     if not _is_sizes(shape, MAX_DIMENSIONS) or (elements := prod(shape)) > MAX_ELEMENTS:
-        raise BadFile(f"The tensor {name[:80]!r} of {file} has the shape {_shown(shape)}.")
+        raise BadFile(f"The tensor {name[:80]!r} of {file} has the shape {shown(shape)}.")
     if not _is_sizes(offsets, 2) or len(offsets) != 2 or offsets[0] > offsets[1]:
-        raise BadFile(f"The tensor {name[:80]!r} of {file} lies at {_shown(offsets)}.")
+        raise BadFile(f"The tensor {name[:80]!r} of {file} lies at {shown(offsets)}.")
     begin, end = offsets
     if elements * bits != 8 * (end - begin):
         raise BadFile(
             f"The tensor {name[:80]!r} of {file} has {end - begin:,} bytes of data, and its shape "
-            f"{_shown(shape)} of {dtype} needs {elements * bits / 8:,.0f}."
+            f"{shown(shape)} of {dtype} needs {elements * bits / 8:,.0f}."
         )
     return Stored(dtype, elements, end - begin), begin, end
 
@@ -120,8 +120,3 @@ def _check_data(source: RangeReader, spans: list[tuple[int, int]], size: int) ->
             f"{source.name} is cut short or too long: its tensors need {place:,} bytes of data "
             f"and it has {size:,}."
         )
-
-
-def _shown(found: object) -> str:
-    text = repr(found)
-    return text if len(text) <= 60 else f"{text[:57]}…"

@@ -12,6 +12,7 @@ from kvplan.core.errors import BadFile
 from kvplan.core.model import Facts
 from kvplan.readers.config import MAX_INTEGER, MAX_LAYERS, UNSET, _Unset
 from kvplan.readers.gguf.header import Header, Skipped, Value
+from kvplan.readers.json_text import shown
 
 
 class Metadata:
@@ -110,6 +111,5 @@ class Metadata:
         raise self._bad(key, found, f"a whole number of at least {least}")
 
     def _bad(self, key: str, found: object, wanted: str) -> BadFile:
-        shown = "a long array" if isinstance(found, Skipped) else repr(found)
-        shown = shown if len(shown) <= 60 else f"{shown[:57]}…"
-        return BadFile(f"{self.key(key)} of {self.file} is {shown}, which is not {wanted}.")
+        said = "a long array" if isinstance(found, Skipped) else shown(found)
+        return BadFile(f"{self.key(key)} of {self.file} is {said}, which is not {wanted}.")

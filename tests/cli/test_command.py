@@ -26,6 +26,7 @@ ANSWERED = [
         ("fit", ["fit", "llama-3.1-8b", "--gpu", "h100-sxm-80gb", "--engine", engine])
         for engine in ENGINES
     ),
+    ("fit", ["fit", "--from", "vllm serve qwen3-32b -tp 2 --port 1", "--gpu", "h100-sxm-80gb"]),
     ("models", ["models", "qwen3"]),
     ("gpus", ["gpus", "h100"]),
     ("engines", ["engines"]),
@@ -66,6 +67,9 @@ REFUSED = [
     (["fit", "llama-3.1-8b", "--gpu", "h100", "--engine", "magic"], 2, ["magic", "Known:"]),
     (["fit", "llama-3.1-8b", "--gpu", "h100", "--price", "nan"], 2, ["--price"]),
     (["fit", "llama-3.1-8b", "--gpu", "h100", "--concurrency", "0"], 2, ["--concurrency 0"]),
+    (["fit", "--gpu", "h100"], 2, ["MODEL", "--from"]),
+    (["fit", "--gpu", "h100", "--from", "vllm serve x --nope"], 2, ["--nope"]),
+    (["fit", "--gpu", "h100", "--from", "vllm serve 'x"], 2, ["not closed"]),
     (["models", "zzzz"], 2, ["zzzz"]),
     (["gpus", "zzzz"], 2, ["zzzz"]),
 ]

@@ -1,6 +1,6 @@
 """GGUF files to the folders that vLLM serves: their weights dequantised by transformers.
 
-    python vllm_folder.py FOLDER         writes FOLDER/NAME beside each FOLDER/NAME.gguf
+    python vllm_folder.py FOLDER    writes FOLDER/NAME beside each FOLDER/NAME.gguf
 """
 
 from __future__ import annotations

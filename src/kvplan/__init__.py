@@ -12,15 +12,18 @@ from kvplan._version import __version__
 
 if TYPE_CHECKING:
     from kvplan.core.errors import KvplanError
+    from kvplan.planning.explain import ExplainAnswer, explain
     from kvplan.planning.fit import FitAnswer, fit
     from kvplan.planning.size import SizeAnswer, SizeAnswers, size
 
 __all__ = [
+    "ExplainAnswer",
     "FitAnswer",
     "KvplanError",
     "SizeAnswer",
     "SizeAnswers",
     "__version__",
+    "explain",
     "fit",
     "size",
 ]
@@ -29,6 +32,8 @@ __all__ = [
 # a program that asks one question start fast.
 _HOMES = {
     "KvplanError": "kvplan.core.errors",
+    "ExplainAnswer": "kvplan.planning.explain",
+    "explain": "kvplan.planning.explain",
     "FitAnswer": "kvplan.planning.fit",
     "fit": "kvplan.planning.fit",
     "SizeAnswer": "kvplan.planning.size",

@@ -40,9 +40,9 @@ def _root(
 
 
 def _register() -> None:
-    from kvplan.cli import fit, lists, size
+    from kvplan.cli import explain, fit, lists, size
 
-    for verb in (size, fit, lists):
+    for verb in (size, fit, explain, lists):
         verb.register(app)
 
 

@@ -107,6 +107,7 @@ class VllmReader(Reader):
                 if found.name == "num_gpu_blocks_override" and found.value == TRIAL_BLOCKS:
                     continue
                 self._running = self._running or found.name in _OF_A_RUN
+                yield from _printed_by(line, found)
             yield found
 
     def _begins(self, line: Line) -> Iterator[Found]:
@@ -129,6 +130,13 @@ class VllmReader(Reader):
         self._failures.clear()
         self._running = False
         return Begin()
+
+
+def _printed_by(line: Line, found: Fact) -> Iterator[Fact]:
+    """The line of the source that printed the pool: each release has another."""
+    file, _, number = line.where.partition(":")
+    if found.name == "kv_tokens" and file == "kv_cache_utils.py":
+        yield Fact("kv_cache_utils_line", int(number), line.number, line.rank)
 
 
 def _settings_of(line: Line) -> Iterator[Found]:

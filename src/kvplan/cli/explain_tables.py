@@ -1,0 +1,123 @@
+"""What a person sees of a log: what went wrong, where the memory went, what to change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kvplan.cli.table import NONE, Table
+from kvplan.core.units import format_bytes, format_gib
+from kvplan.logs.compare import Comparison, Difference
+from kvplan.planning.explain import ExplainAnswer
+
+MOST_FACTS = 40  # of the table; JSON has all
+FIGURES = ("kv_tokens", "num_gpu_blocks", "max_concurrency")
+
+
+def tables(answer: ExplainAnswer) -> list[Table]:
+    """The tables of an answer, the most wanted first."""
+    found = [_findings(answer), _ledger(answer), _figures(answer), _suggestions(answer)]
+    if answer.compared is not None:
+        found.insert(0, _compared(answer.compared))
+    return [table for table in found if table.rows]
+
+
+def _title(answer: ExplainAnswer) -> str:
+    start = answer.start
+    model, gpu = start.last("model"), start.last("gpu")
+    of = f" of {model.value}" if model is not None else ""
+    on = f" on {gpu.value}" if gpu is not None else ""
+    ended = "failed" if answer.failed else "started"
+    return f"{start.engine} {start.version or ''} {ended}{of}{on}".replace("  ", " ")
+
+
+def _findings(answer: ExplainAnswer) -> Table:
+    rows = tuple((finding.severity, finding.message) for finding in answer.findings)
+    return Table(_title(answer), ("", "what the log says"), rows, "ll")
+
+
+def _ledger(answer: ExplainAnswer) -> Table:
+    apart = {row.name: row for row in answer.differences}
+    title = "" if answer.findings else _title(answer)
+    rows = tuple(
+        (
+            term.name.replace("_", " "),
+            format_gib(term.num_bytes),
+            _predicted(apart.get(term.name)),
+            term.source,
+            apart[term.name].why if term.name in apart else "",
+        )
+        for term in answer.ledger
+    )
+    return Table(title, ("one card", "logged", "predicted", "from", ""), rows, "lrrll")
+
+
+def _predicted(row: Difference | None) -> str:
+    if row is None or row.predicted is None:
+        return NONE
+    return format_gib(int(row.predicted))
+
+
+def _figures(answer: ExplainAnswer) -> Table:
+    apart = [
+        (row.name.replace("_", " "), _number(row.logged), _number(row.predicted), row.why)
+        for row in answer.differences
+        if row.name in FIGURES
+    ]
+    inferred = [
+        (row.name.replace("_", " "), _figure(row.value, row.unit), NONE, row.how)
+        for row in answer.inferred
+    ]
+    return Table("", ("figure", "log", "predicted", "how"), (*apart, *inferred), "lrrl")
+
+
+def _number(value: int | float | None) -> str:
+    return NONE if value is None else f"{value:,.2f}".removesuffix(".00")
+
+
+def _figure(value: int | float | str, unit: str) -> str:
+    if isinstance(value, str):
+        return value
+    if unit == "bytes":
+        return format_bytes(round(value))
+    return f"{_number(value)} {unit}".strip()
+
+
+def _suggestions(answer: ExplainAnswer) -> Table:
+    rows = tuple((f"{row.flag} {row.value}".strip(), row.effect) for row in answer.suggestions)
+    return Table("", ("what fits", ""), rows, "ll")
+
+
+def _compared(compared: Comparison) -> Table:
+    """Settings and terms of two starts side by side, under the sentence of why."""
+    settings = [(name, str(a), str(b), "") for name, a, b in compared.settings]
+    return Table(
+        compared.message,
+        ("", "first", "second", ""),
+        (*settings, *_moves(compared)),
+        "lrrr",
+    )
+
+
+def _moves(compared: Comparison) -> Iterator[tuple[str, str, str, str]]:
+    for name, first, second in compared.terms:
+        moved = NONE if first is None or second is None else format_gib(second - first)
+        yield (
+            name.replace("_", " "),
+            NONE if first is None else format_gib(first),
+            NONE if second is None else format_gib(second),
+            moved,
+        )
+
+
+def explanation(answer: ExplainAnswer) -> list[str]:
+    """The facts with their lines, and how each figure follows."""
+    lines = [
+        f"line {fact.line}{f' ({fact.rank})' if fact.rank else ''}: {fact.name} = "
+        f"{_figure(fact.value, fact.unit)}"
+        for fact in answer.start.facts[:MOST_FACTS]
+    ]
+    more = len(answer.start.facts) - MOST_FACTS
+    if more > 0:
+        lines.append(f"… and {more} more facts, in --json.")
+    lines += [f"{row.name} = {_figure(row.value, row.unit)}: {row.how}" for row in answer.inferred]
+    return lines

@@ -1,0 +1,93 @@
+"""The cache pool that a start states, in one form for every engine.
+
+vLLM prints what one rank has for its cache and the tokens of all; SGLang and llama.cpp the bytes of
+keys and of values and the tokens; V0 of vLLM blocks alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kvplan.core.units import GIB, MIB
+from kvplan.logs.facts import Fact, Start
+
+V0_BLOCK = 16  # vLLM's V0: --block-size is 16 unless it is given (engine/arg_utils.py 0.6.3)
+_PER_RANK = ("vllm", "sglang", "tensorrt-llm")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedPool:
+    """``num_bytes`` of the rank that decides, within ``error_bytes`` of printed digits.
+
+    ``concurrency`` is of requests of ``length`` tokens. None is not said.
+    """
+
+    num_bytes: int | None
+    error_bytes: int
+    tokens: int | None
+    concurrency: float | None
+    length: int | None
+    how: str
+
+    @property
+    def sequence_bytes(self) -> float | None:
+        """What a request of ``length`` tokens takes of the rank."""
+        if not self.num_bytes or not self.concurrency:
+            return None
+        return self.num_bytes / self.concurrency
+
+
+def pool_of(start: Start) -> LoggedPool:
+    """The pool of the fullest rank."""
+    num_bytes, error, how = _bytes(start)
+    length = start.number("max_concurrency_tokens") or start.number("max_model_len")
+    concurrency = start.least("max_concurrency")
+    return LoggedPool(
+        num_bytes=num_bytes,
+        error_bytes=error,
+        tokens=tokens_of(start),
+        concurrency=_float(concurrency),
+        length=int(length) if length else None,
+        how=how,
+    )
+
+
+def tokens_of(start: Start) -> int | None:
+    """Tokens as printed; of V0's blocks where it printed those."""
+    said = start.least("kv_tokens")
+    if said is not None and isinstance(said.value, int):
+        return said.value
+    blocks = start.least("num_gpu_blocks")
+    if start.engine != "vllm" or blocks is None or start.number("kv_groups"):
+        return None
+    block = start.number("block_size") or V0_BLOCK
+    return int(blocks.value) * int(block) if isinstance(blocks.value, int) else None
+
+
+def _bytes(start: Start) -> tuple[int | None, int, str]:
+    """Bytes, the error of their last digit, and the facts they are of."""
+    exact = start.least("kv_in_use_bytes")
+    if exact is not None and "bytes" in exact.text.partition("in use is ")[2]:
+        return _whole(exact), 0, f"line {exact.line}"
+    available = start.least("available_kv_bytes")
+    if available is not None:
+        return _whole(available), GIB // 200, f"line {available.line}"
+    digit = GIB // 200 if start.engine in _PER_RANK else MIB // 200
+    keys, values = start.by_rank("k_bytes"), start.by_rank("v_bytes")
+    if keys and start.engine in _PER_RANK:
+        rank, fact = min(keys.items(), key=lambda item: _whole(item[1]))
+        both = _whole(fact) + (_whole(values[rank]) if rank in values else 0)
+        return both, 2 * digit, f"line {fact.line}: keys and values"
+    whole = start.least("kv_bytes") if start.engine in _PER_RANK else start.last("kv_bytes")
+    if whole is not None:
+        total = start.total("kv_bytes") if start.engine == "ollama" else _whole(whole)
+        return int(total or 0), digit, f"line {whole.line}"
+    return None, 0, ""
+
+
+def _whole(fact: Fact) -> int:
+    return fact.value if isinstance(fact.value, int) else 0
+
+
+def _float(fact: Fact | None) -> float | None:
+    return float(fact.value) if fact and isinstance(fact.value, int | float) else None

@@ -1,0 +1,214 @@
+"""``explain``: what an engine printed at its start, accounted for and held against a prediction.
+
+log ─► facts ─► inferred ─► findings          from the log alone
+   └─► question ─► fit ─► differences, suggestions       where it names its model and card
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from kvplan.core.errors import BadFile, KvplanError
+from kvplan.core.ledger import Ledger
+from kvplan.engines.base import EnginePlan
+from kvplan.logs.compare import Comparison, Difference, compare_starts, cost_of_both, ledgers_apart
+from kvplan.logs.facts import Log, Start
+from kvplan.logs.failures import failures_of
+from kvplan.logs.findings import Finding, find
+from kvplan.logs.infer import Inferred, divided, infer
+from kvplan.logs.ledger import ledger_of
+from kvplan.logs.pool import pool_of
+from kvplan.logs.read import read_log
+from kvplan.logs.source import Source
+from kvplan.planning.answer import Answer
+from kvplan.planning.fit import FitAnswer
+from kvplan.planning.logged import Asking, question_of
+from kvplan.planning.storage import explain_storage
+from kvplan.planning.suggestions import OF_A_BUDGET, Base, Suggestion, suggest
+from kvplan.readers.open_model import ModelSource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainAnswer(Answer):
+    """A start's facts, what follows of them, and the prediction beside them where there is one."""
+
+    verb: ClassVar[str] = "explain"
+
+    log: Log
+    start: Start
+    ledger: Ledger
+    inferred: tuple[Inferred, ...]
+    findings: tuple[Finding, ...]
+    predicted: FitAnswer | None
+    differences: tuple[Difference, ...]
+    suggestions: tuple[Suggestion, ...]
+    compared: Comparison | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        """Whether the start ended in an error."""
+        return bool(self.start.failures)
+
+    def body(self) -> dict[str, Any]:
+        """The contract's keys of ``explain``."""
+        return {
+            "engine": {"name": self.start.engine, "version": self.start.version},
+            "source": self.log.source,
+            "starts": [
+                {
+                    "engine": start.engine,
+                    "version": start.version,
+                    "line": start.first_line,
+                    "facts": len(start.facts),
+                    "explained": start is self.start,
+                }
+                for start in self.log.starts
+            ],
+            "facts": [fact.to_dict() for fact in self.start.facts],
+            "inferred": [row.to_dict() for row in self.inferred],
+            "ledger": [term.to_dict() for term in self.ledger],
+            "predicted": self.predicted.to_dict() if self.predicted else None,
+            "differences": [row.to_dict() for row in self.differences],
+            "findings": [finding.to_dict() for finding in self.findings],
+            "suggestions": [row.to_dict() for row in self.suggestions],
+            "compared": self.compared.to_dict() if self.compared else None,
+        }
+
+
+def explain(
+    log: Source,
+    second: Source | None = None,
+    *,
+    model: ModelSource | None = None,
+    gpu: str | None = None,
+    set: Mapping[str, Any] | None = None,
+    assume: str = "",
+    offline: bool = False,
+) -> ExplainAnswer:
+    """What a start-up log says: its facts, what follows, a prediction beside it, what to change.
+
+    Args:
+        log: a file, ``-`` for standard input, bytes, or the text itself (several lines).
+        second: a later log to hold against the first; it is the one that is explained.
+        model: the model, where the log does not name it.
+        gpu: the card, where the log does not name it.
+        set: config keys to replace.
+        assume: ``full`` sizes a config of an unknown type as full attention.
+        offline: never ask the hub.
+
+    Raises:
+        BadFile: a file that is no text, or in which no engine's lines are recognised.
+        BadQuestion: a model or a card that is not known.
+        SourceUnreachable: a file that cannot be read.
+    """
+    asking = Asking(model=model, gpu=gpu, set=set, assume=assume, offline=offline)
+    read, first = _read(log)
+    if second is None:
+        return explain_start(read, first, asking)
+    later, last = _read(second)
+    found = explain_start(later, last, asking)
+    return replace(found, compared=compare_starts(first, last))
+
+
+def _read(source: Source) -> tuple[Log, Start]:
+    """A log and the last start in it.
+
+    Raises:
+        BadFile: there is none.
+    """
+    log = read_log(source)
+    if log.start is None:
+        raise BadFile(
+            f"In {log.lines:,} lines of {log.source} there is nothing that an engine prints when "
+            "it starts.",
+            "Pass the part from the engine's start on, with its INFO lines.",
+        )
+    return log, log.start
+
+
+def explain_start(log: Log, start: Start, asking: Asking) -> ExplainAnswer:
+    """One start of a log."""
+    question, said = question_of(start, asking)
+    answer = ExplainAnswer(
+        log=log,
+        start=start,
+        ledger=ledger_of(start),
+        inferred=(*infer(start), *_of_earlier(log, start)),
+        findings=(*failures_of(start), *find(start)),
+        predicted=None,
+        differences=(),
+        suggestions=(),
+        warnings=(*log.notes, *_several(log, start), *said),
+    )
+    if question is None:
+        return answer
+    try:
+        base = Base.of(question, start)
+        predicted = FitAnswer(question, base.plan)
+        return replace(
+            answer,
+            inferred=(*answer.inferred, *explain_storage(question, start)),
+            predicted=predicted,
+            differences=tuple(_differences(answer.ledger, base, start)),
+            suggestions=tuple(suggest(base, start)),
+            warnings=tuple(dict.fromkeys((*answer.warnings, *predicted.warnings))),
+        )
+    except KvplanError as error:
+        told = f"No prediction beside the log: {error.message}"
+        return replace(answer, warnings=(*answer.warnings, told))
+
+
+def _several(log: Log, start: Start) -> list[str]:
+    if len(log.starts) < 2:
+        return []
+    lines = ", ".join(f"{other.first_line:,}" for other in log.starts[-8:])
+    line = f"the one at line {start.first_line:,} is explained"
+    return [f"The log has {len(log.starts)} starts, at lines {lines}: {line}."]
+
+
+def _of_earlier(log: Log, start: Start) -> list[Inferred]:
+    """The cost of a sequence from an earlier start with another length."""
+    for other in reversed(log.starts):
+        if other is not start and other.engine == start.engine:
+            found = list(cost_of_both(other, start))
+            if found:
+                return found
+    return []
+
+
+def _differences(logged: Ledger, base: Base, start: Start) -> Iterator[Difference]:
+    """Terms against the plan as asked; tokens against the plan on the logged pool."""
+    for row in ledgers_apart(logged, base.plan.ledger):
+        yield row if row.why or row.name != "activation_peak" else _of_batch(row, base)
+    pooled = base.as_logged()
+    if pooled is None or base.question.engine.name not in OF_A_BUDGET or not base.pool_bytes:
+        pooled = base.plan
+        given = "as asked"
+    else:
+        given = "with the logged pool"
+    pool = pool_of(start)
+    figures = (
+        ("kv_tokens", pool.tokens, pooled.pool.kv_tokens),
+        ("num_gpu_blocks", start.number("num_gpu_blocks"), pooled.pool.num_blocks),
+        ("max_concurrency", pool.concurrency, pooled.pool.max_concurrency),
+    )
+    for name, said, planned in figures:
+        if said is not None and planned is not None:
+            why = _why(name, said, planned, pooled, start)
+            yield Difference(name=name, logged=said, predicted=planned, why=f"{given}: {why}")
+
+
+def _why(name: str, said: int | float, planned: int | float, plan: EnginePlan, start: Start) -> str:
+    """Why a figure of the pool differs, as far as a rule tells."""
+    pool = pool_of(start)
+    steps = pool.error_bytes / pool.num_bytes if pool.num_bytes and pool.num_bytes > 0 else 0.0
+    blocks = 1 / plan.pool.num_blocks if plan.pool.num_blocks else 0.0
+    digits = 0.005 / planned if name == "max_concurrency" and planned else 0.0
+    if abs(said - planned) <= (steps + blocks + digits) * planned + 1e-9:
+        return "equal within the printed digits"
+    if name == "kv_tokens" and divided(pool):
+        return "blocks divided by the groups of layers, as this version prints them"
+    return "another storage format, hidden layers, or another version's rule"

@@ -76,6 +76,15 @@ def test_what_is_not_used_is_said() -> None:
     )
 
 
+def test_more_cards_than_the_line_takes() -> None:
+    """A line without a layout starts one card, whatever there is."""
+    said = kvplan.fit(from_="vllm serve qwen3-8b", gpu=H100, gpus=2).warnings
+
+    assert (
+        "The command line takes 1 card, and --gpus says 2: the launch shows their use." == said[0]
+    )
+
+
 def test_keys_of_the_config_are_replaced() -> None:
     """--hf-overrides are keys of the config."""
     line = """vllm serve qwen3-8b --hf-overrides '{"num_key_value_heads": 4}'"""

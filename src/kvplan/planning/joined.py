@@ -58,8 +58,16 @@ def join(
         gpus=started.cards if gpus is None else gpus,
         set={**started.overrides, **(set or {})} or None,
         flags={**started.flags, **{_first(spoken, name): flags[name] for name in flags}},
-        warnings=(*started.warnings, *said),
+        warnings=(*started.warnings, *said, *_more_cards(started.cards, gpus)),
     )
+
+
+def _more_cards(line: int, gpus: int | None) -> tuple[str, ...]:
+    if gpus is None or gpus <= line:
+        return ()
+    cards = "1 card" if line == 1 else f"{line:,} cards"
+    said = f"The command line takes {cards}, and --gpus says {gpus:,}: the launch shows their use."
+    return (said,)
 
 
 def _first(engine: Engine, name: str) -> str:

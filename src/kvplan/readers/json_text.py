@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kvplan.core.errors import BadFile, SourceUnreachable
+from kvplan.core.units import format_bytes
 
 # The largest published config is 3.1 MB (a list of 50,000 quantised modules). 6 MiB of the most
 # wasteful JSON, empty lists, takes about 140 MB as objects.
@@ -73,7 +74,7 @@ def read_bounded(path: Path, most: int = MAX_BYTES) -> bytes:
     except OSError as error:
         raise SourceUnreachable(f"{path} cannot be read: {error.strerror or error}.") from None
     if len(data) > most:
-        raise BadFile(f"{path} is larger than {most >> 20} MiB; a config is smaller.")
+        raise BadFile(f"{path} is larger than {format_bytes(most)}; such a file is smaller.")
     return data
 
 

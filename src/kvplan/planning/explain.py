@@ -201,6 +201,15 @@ def _differences(logged: Ledger, base: Base, start: Start) -> Iterator[Differenc
             yield Difference(name=name, logged=said, predicted=planned, why=f"{given}: {why}")
 
 
+def _of_batch(row: Difference, base: Base) -> Difference:
+    """Activations follow the batch: where the log does not state it, what was assumed."""
+    setting = base.plan.launch.settings.get("--max-num-batched-tokens")
+    if setting is None or setting.source == "flag":
+        return row
+    why = f"--max-num-batched-tokens is not logged: {setting.value:,}, the {setting.source}"
+    return replace(row, why=why)
+
+
 def _why(name: str, said: int | float, planned: int | float, plan: EnginePlan, start: Start) -> str:
     """Why a figure of the pool differs, as far as a rule tells."""
     pool = pool_of(start)

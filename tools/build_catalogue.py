@@ -32,8 +32,9 @@ BEGINNINGS = ("", "meta-", "nvidia-", "ai21-", "c4ai-")
 NOT_WHOLE = ("LiquidAI--LFM2-2.6B.json",)
 LONG_LIST = 200  # entries; a checkpoint's list of unquantised modules can have 50,000
 
-# The published model that another project's preset transcribes.
+# The published model that another project's preset or copy transcribes.
 TRANSCRIBED = {
+    "meta-llama/Llama-3.1-405B": "meta-llama/Llama-3.1-405B-Instruct-FP8",
     "mlc-preset/Mixtral-8x7B-v0.1": "mistralai/Mixtral-8x7B-v0.1",
     "mlc-preset/aya-23": "CohereLabs/aya-23-8B",
     "mlc-preset/baichuan": "baichuan-inc/Baichuan-7B",
@@ -115,6 +116,11 @@ TRANSCRIBED = {
     "maxtext/Qwen3-Omni-30B-A3B": "Qwen/Qwen3-Omni-30B-A3B-Instruct",
 }
 
+# Names that models got after the copy was made, and those of the same shapes and types.
+RENAMED = {
+    "meta-llama/Llama-3.1-405B": "meta-llama--Meta-Llama-3.1-405B.json",
+    "meta-llama/Llama-3.1-405B-Instruct": "meta-llama--Meta-Llama-3.1-405B.json",
+}
 NO_WINDOW = {"sliding_window": None}
 TIED, UNTIED = {"tie_word_embeddings": True}, {"tie_word_embeddings": False}
 USUAL_TOWER: dict[str, Any] = {"vision_config": {}}  # that of the class
@@ -274,6 +280,10 @@ def main(folder: str, target: str) -> None:
         {"name": row["model"], "file": row["file"], "basis": row["basis"]}
         for row in table(source / "aliases.tsv")
         if row["file"] in written and re.fullmatch(r"[\w./:\- ]{3,80}", row["model"])
+    ]
+    aliases += [
+        {"name": name, "file": file, "basis": "renamed by its makers"}
+        for name, file in RENAMED.items()
     ]
     names = names_of(models, aliases)
     text = json.dumps({"models": models, "names": names}, ensure_ascii=False, indent=0)

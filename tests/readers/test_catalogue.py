@@ -63,6 +63,22 @@ def test_windows_whose_number_is_known(model: str, full: int, windows: int) -> N
     assert {"full_attention": full, "sliding_window": windows} == counts
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("llama-3.1-405b", 811_706_777_600),
+        ("meta-llama/Llama-3.1-405B", 811_706_777_600),
+        ("meta-llama/Llama-3.1-405B-Instruct-FP8", 415_943_499_776),
+    ],
+)
+def test_a_copy_in_another_format_has_its_own_name(name: str, expected: int) -> None:
+    """The base model's weights are in 16 bits."""
+    weights = open_model(name, offline=True).weights
+
+    assert weights is not None
+    assert expected == weights.num_bytes
+
+
 def test_a_number_that_the_name_contradicts() -> None:
     """No weights rather than another model's."""
     model = open_model("LiquidAI/LFM2-2.6B", offline=True)

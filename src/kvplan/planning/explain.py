@@ -25,8 +25,10 @@ from kvplan.logs.source import Source
 from kvplan.planning.answer import Answer
 from kvplan.planning.fit import FitAnswer
 from kvplan.planning.logged import Asking, question_of
-from kvplan.planning.storage import explain_storage
-from kvplan.planning.suggestions import OF_A_BUDGET, Base, Suggestion, suggest
+from kvplan.planning.question import Question
+from kvplan.planning.started_as import Base
+from kvplan.planning.storage import as_stored, explain_storage
+from kvplan.planning.suggestions import Suggestion, advise
 from kvplan.readers.open_model import ModelSource
 
 
@@ -146,19 +148,37 @@ def explain_start(log: Log, start: Start, asking: Asking) -> ExplainAnswer:
     if question is None:
         return answer
     try:
-        base = Base.of(question, start)
-        predicted = FitAnswer(question, base.plan)
-        return replace(
-            answer,
-            inferred=(*answer.inferred, *explain_storage(question, start)),
-            predicted=predicted,
-            differences=tuple(_differences(answer.ledger, base, start)),
-            suggestions=tuple(suggest(base, start)),
-            warnings=tuple(dict.fromkeys((*answer.warnings, *predicted.warnings))),
-        )
+        return _beside(answer, question, start)
     except KvplanError as error:
         told = f"No prediction beside the log: {error.message}"
         return replace(answer, warnings=(*answer.warnings, told))
+
+
+def _beside(answer: ExplainAnswer, question: Question, start: Start) -> ExplainAnswer:
+    """The answer with a prediction beside it, in the storage format that the log's figures tell."""
+    storage = list(explain_storage(question, start))
+    question, said = as_stored(question, storage)
+    base = Base.of(question, start)
+    predicted = FitAnswer(question, base.plan)
+    advice = advise(base, start)
+    figured = [] if base.figured is None else [base.figured]
+    return replace(
+        answer,
+        inferred=(*answer.inferred, *figured, *_needed(base, start), *storage),
+        findings=(*answer.findings, *advice.not_enough),
+        predicted=predicted,
+        differences=tuple(_differences(answer.ledger, base, start)),
+        suggestions=tuple(advice.suggestions),
+        warnings=tuple(dict.fromkeys((*answer.warnings, *predicted.warnings, *said))),
+    )
+
+
+def _needed(base: Base, start: Start) -> Iterator[Inferred]:
+    """What a request of the longest length takes, where it failed and no line says it."""
+    length = start.number("max_model_len")
+    if base.failed and length and not start.number("needed_kv_bytes"):
+        own = base.plan.sequence_bytes(int(length))
+        yield Inferred("needed_kv_bytes", own, "bytes", f"{int(length):,} tokens, planned")
 
 
 def _several(log: Log, start: Start) -> list[str]:
@@ -183,22 +203,24 @@ def _differences(logged: Ledger, base: Base, start: Start) -> Iterator[Differenc
     """Terms against the plan as asked; tokens against the plan on the logged pool."""
     for row in ledgers_apart(logged, base.plan.ledger):
         yield row if row.why or row.name != "activation_peak" else _of_batch(row, base)
-    pooled = base.as_logged()
-    if pooled is None or base.question.engine.name not in OF_A_BUDGET or not base.pool_bytes:
-        pooled = base.plan
-        given = "as asked"
-    else:
-        given = "with the logged pool"
+    if base.figured is not None:
+        planned = base.plan.ledger.pool_bytes
+        why = "the logged figures, by the planned size of a block"
+        yield Difference(name="kv_pool", logged=int(base.figured.value), predicted=planned, why=why)
+        return
+    pooled = base.as_logged() if base.pool_bytes else None
+    given = "as asked" if pooled is None else "with the logged pool"
+    pooled = base.plan if pooled is None else pooled
     pool = pool_of(start)
-    figures = (
+    figures: tuple[tuple[str, float | None, float | None], ...] = (
         ("kv_tokens", pool.tokens, pooled.pool.kv_tokens),
         ("num_gpu_blocks", start.number("num_gpu_blocks"), pooled.pool.num_blocks),
         ("max_concurrency", pool.concurrency, pooled.pool.max_concurrency),
     )
-    for name, said, planned in figures:
-        if said is not None and planned is not None:
-            why = _why(name, said, planned, pooled, start)
-            yield Difference(name=name, logged=said, predicted=planned, why=f"{given}: {why}")
+    for name, said, own in figures:
+        if said is not None and own is not None:
+            why = f"{given}: {_why(name, said, own, pooled, start)}"
+            yield Difference(name=name, logged=said, predicted=own, why=why)
 
 
 def _of_batch(row: Difference, base: Base) -> Difference:

@@ -62,7 +62,7 @@ def explain_storage(question: Question, start: Start) -> Iterator[Inferred]:
     )
     how = f"{format_bytes(logged.num_bytes)} for {logged.tokens:,} tokens; {planned}"
     if abs(costs[near] / measured - 1) <= logged.error + NEAR:
-        yield Inferred("kv_format", _named(start, near), "", how)
+        yield Inferred("kv_format", near if near != "auto" else _own_type(start), "", how)
         yield from _copies(question)
     elif own in costs:
         yield from _hidden(question, measured / costs[own], how)
@@ -112,10 +112,21 @@ def _token_bytes(plan: EnginePlan, length: int) -> float | None:
     return own / length if own > 0 else None
 
 
-def _named(start: Start, name: str) -> str:
-    """The format; of ``auto`` the model's own type."""
-    if name != "auto":
-        return name
+def as_stored(question: Question, found: list[Inferred]) -> tuple[Question, list[str]]:
+    """The question with the format that was found, where it is another than was asked for."""
+    if question.engine.name not in FORMATS:
+        return question, []
+    flag, names = FORMATS[question.engine.name]
+    stored = next((str(row.value) for row in found if row.name == "kv_format"), None)
+    if stored not in names or stored in ("auto", question.asked.flags.get(flag)):
+        return question, []
+    asked = replace(question.asked, flags={**question.asked.flags, flag: stored})
+    said = f"Planned with {flag} {stored}, which no line states and the log's figures tell."
+    return replace(question, asked=asked), [said]
+
+
+def _own_type(start: Start) -> str:
+    """The model's own type."""
     dtype = start.last("dtype")
     return str(dtype.value) if dtype is not None and dtype.value != "auto" else "16 bits (auto)"
 

@@ -1,33 +1,25 @@
-"""What to change of a logged start, each recomputed by the engine's rules on the logged pool.
-
-A prediction is off by some of a GiB; a log is not. So a change is planned, and what it does to the
-budget and to each term is done to the logged ones, in proportion where a term was logged:
-
-    pool = logged pool + change of the budget − Σ change of a term × logged / predicted
-"""
+"""What to change of a logged start, each change recomputed by the engine on its own pool."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from kvplan.core.errors import KvplanError
-from kvplan.core.ledger import Ledger
 from kvplan.core.units import format_gib
 from kvplan.engines.base import Asked, Change, EnginePlan
 from kvplan.logs.facts import Start
-from kvplan.logs.ledger import ledger_of
-from kvplan.logs.pool import pool_of
+from kvplan.logs.findings import Finding
 from kvplan.planning.levers import changes_of
-from kvplan.planning.question import Question
+from kvplan.planning.started_as import Base
 
-# Engines whose pool is what the budget leaves; of the others the length decides it.
-OF_A_BUDGET = ("vllm", "sglang", "tensorrt-llm")
 # Changes of what is asked, of the checkpoint, or of who shares a prompt are not of this start.
 OTHER_QUESTIONS = ("--context", "--shared-prefix", "--set")
+COPIES = ("--data-parallel-size", "--dp-size")  # a second start that fails as the first
 MOST = 8
+MOST_NOT_ENOUGH = 4
 WORTH_SAYING = 1.1  # times the sequences that ran
+LENGTHS = ("length_exceeds_pool", "length_exceeds_model", "no_cache_memory")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,86 +36,33 @@ class Suggestion:
         return asdict(self)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Base:
-    """The start as it was asked: its plan, and the pool and the terms that it really had."""
+@dataclass(slots=True)
+class Advice:
+    """Changes that fit, and those that a person would try and that do not."""
 
-    question: Question
-    plan: EnginePlan
-    pool_bytes: int | None
-    logged: Mapping[str, int]
-    failed: bool
-
-    @classmethod
-    def of(cls, question: Question, start: Start) -> Base:
-        """The base of a start. Where it failed for want of a pool and says no size, it had none."""
-        plan = question.engine.plan(question.model, question.node, question.asked)
-        pool = pool_of(start).num_bytes
-        codes = {failure.code for failure in start.failures}
-        if pool is None and codes & {"no_cache_memory", "out_of_memory"}:
-            pool = min(0, plan.ledger.pool_bytes)
-        if question.engine.name not in OF_A_BUDGET:
-            pool = None
-        logged = {term.name: term.num_bytes for term in ledger_of(start) if term.num_bytes > 0}
-        return cls(question=question, plan=plan, pool_bytes=pool, logged=logged, failed=bool(codes))
-
-    def as_logged(self, change: Change | None = None) -> EnginePlan | None:
-        """The plan with a change on the logged pool; None where the engine refuses it."""
-        engine = self.question.engine
-        model, node, asked = (
-            (self.question.model, self.question.node, self.question.asked)
-            if change is None
-            else (change.model, change.node, change.asked)
-        )
-        try:
-            plan = engine.plan(model, node, asked) if change else self.plan
-            if self.pool_bytes is None:
-                return plan
-            pool = self.pool_bytes + self._gain(plan)
-            if pool <= 0:
-                return None
-            return engine.plan(model, node, replace(asked, pool_bytes=pool))
-        except KvplanError:
-            return None
-
-    def _gain(self, plan: EnginePlan) -> int:
-        """What another plan's pool has more, by the logged sizes of what makes room."""
-        before, after = _inside(self.plan.ledger), _inside(plan.ledger)
-        budget = plan.ledger.pool_bytes + sum(after.values())
-        gain: float = budget - self.plan.ledger.pool_bytes - sum(before.values())
-        for name in {*before, *after}:
-            own = before.get(name, 0)
-            scale = self.logged[name] / own if own and name in self.logged else 1.0
-            gain -= (after.get(name, 0) - own) * scale
-        return round(gain)
+    suggestions: list[Suggestion] = field(default_factory=list)
+    not_enough: list[Finding] = field(default_factory=list)
 
 
-def _inside(ledger: Ledger) -> dict[str, int]:
-    """The terms that the budget pays for, beside the pool."""
-    found: dict[str, int] = {}
-    for term in ledger.terms[:-1]:
-        if term.inside_budget and not term.on_host:
-            found[term.name] = found.get(term.name, 0) + term.num_bytes
-    return found
-
-
-def suggest(base: Base, start: Start) -> list[Suggestion]:
+def advise(base: Base, start: Start) -> Advice:
     """Changes that make a failed start fit, or that give a running one more, the plainest first."""
     now = base.as_logged()
-    running = _sequences(now, base.question.asked.context)
-    found: dict[tuple[str, str], Suggestion] = {}
+    running = None if base.failed else _sequences(now, base.question.asked.context)
+    advice = Advice()
+    seen = set()
     for change in _changes(base, start, now):
+        others = (*OTHER_QUESTIONS, *(COPIES if base.failed else ()))
+        if change.flag in seen or change.flag.startswith(others):
+            continue
+        seen.add(change.flag)
         plan = base.as_logged(change)
-        if plan is None or not plan.starts or change.flag.startswith(OTHER_QUESTIONS):
-            continue
         sequences = _sequences(plan, change.asked.context)
-        if sequences < 1 or (not base.failed and sequences < WORTH_SAYING * running):
-            continue
-        flag, _, value = change.flag.partition(" ")
-        if (flag, value) not in found and len(found) < MOST:
-            effect = _effect(plan, change, sequences, None if base.failed else running)
-            found[flag, value] = Suggestion(flag=flag, value=value, effect=effect, fits=True)
-    return list(found.values())
+        if plan is not None and sequences and sequences >= WORTH_SAYING * (running or 0):
+            if len(advice.suggestions) < MOST:
+                advice.suggestions.append(_suggestion(plan, change, sequences, running))
+        elif base.failed and not sequences:
+            _not_enough(advice, base, change, plan)
+    return advice
 
 
 def _sequences(plan: EnginePlan | None, context: int) -> int:
@@ -132,27 +71,60 @@ def _sequences(plan: EnginePlan | None, context: int) -> int:
 
 def _changes(base: Base, start: Start, now: EnginePlan | None) -> Iterator[Change]:
     """What the failure itself asks for, then the engine's own levers."""
-    yield from _shorter(base, start, now)
-    yield from _fewer_states(base, start)
-    yield from changes_of(base.question.engine, base.plan)
+    codes = {failure.code for failure in start.failures}
+    if codes & set(LENGTHS):
+        yield from _shorter(base, start, now)
+    if "length_exceeds_model" in codes:
+        return  # nothing but a length helps
+    if "states_exceed_pool" in codes:
+        yield from _fewer_states(base, start)
+        return
+    for change in changes_of(base.question.engine, base.plan):
+        yield change
+        if base.failed:
+            yield from _and_shorter(base, change)
 
 
 def _shorter(base: Base, start: Start, now: EnginePlan | None) -> Iterator[Change]:
     """The longest length that fits: as the engine estimates it, else as the plan does."""
-    codes = {failure.code for failure in start.failures}
-    if not codes & {"length_exceeds_pool", "length_exceeds_model", "no_cache_memory"}:
-        return
     stated = start.number("estimated_max_model_len") or start.number("model_max_len")
     planned = now.longest(1) if now is not None else 0
-    for length in dict.fromkeys((int(stated or 0), planned)):
-        if 0 < length < base.question.asked.context:
-            yield _with(base, base.question.engine.length_flag, length, context=length)
+    for length in (int(stated or 0), planned):
+        if 0 < length < _longest(base.plan):
+            change = _with(base, base.question.engine.length_flag, length, context=length)
+            yield change
+            if _sequences(base.as_logged(change), length):
+                return
 
 
 def _fewer_states(base: Base, start: Start) -> Iterator[Change]:
+    """As many sequences as there are blocks for their states; or no graphs that need them all."""
     blocks = start.number("state_blocks")
-    if blocks and base.question.engine.flags.find("--max-num-seqs"):
+    if blocks:
         yield _with(base, "--max-num-seqs", int(blocks))
+    for change in changes_of(base.question.engine, base.plan):
+        if change.flag == "--enforce-eager":
+            yield change
+
+
+def _longest(plan: EnginePlan) -> int:
+    """The length that a plan is for."""
+    return plan.pool.max_model_len or plan.asked.context
+
+
+def _and_shorter(base: Base, change: Change) -> Iterator[Change]:
+    """A change that makes room, but not for the length, with the length that it makes room for."""
+    plan, flag = base.as_logged(change), base.question.engine.length_flag
+    if plan is None or plan.starts or not flag:
+        return
+    length = plan.longest(1)
+    if 0 < length < _longest(plan):
+        asked = replace(
+            change.asked,
+            flags={**change.asked.flags, flag: length},
+            context=min(length, change.asked.context),
+        )
+        yield change._replace(flag=f"{change.flag} {flag} {length}", asked=asked)
 
 
 def _with(base: Base, flag: str, value: int, context: int | None = None) -> Change:
@@ -165,9 +137,28 @@ def _with(base: Base, flag: str, value: int, context: int | None = None) -> Chan
     return Change(flag, f"{flag} {value}", base.question.model, base.question.node, changed)
 
 
-def _effect(plan: EnginePlan, change: Change, sequences: int, running: int | None) -> str:
+def _suggestion(
+    plan: EnginePlan, change: Change, sequences: int, running: int | None
+) -> Suggestion:
     """What it gives, and the lever's own note."""
+    flag, _, value = change.flag.partition(" ")
     holds = f"{sequences:,} × {change.asked.context:,} tokens in {format_gib(plan.pool.num_bytes)}"
     before = f" (now {running:,})" if running is not None else ""
     note = f"; {change.note}" if change.note else ""
-    return f"holds {holds}{before}{note}"
+    return Suggestion(flag=flag, value=value, effect=f"holds {holds}{before}{note}", fits=True)
+
+
+def _not_enough(advice: Advice, base: Base, change: Change, plan: EnginePlan | None) -> None:
+    """A lever that leaves the start failing, with the arithmetic."""
+    if len(advice.not_enough) >= MOST_NOT_ENOUGH:
+        return
+    pool = base.pool_with(change)
+    if plan is not None and plan.reason:
+        why = plan.reason
+    elif pool is not None and pool <= 0:
+        why = f"{format_gib(pool)} are left for the cache."
+    else:
+        return
+    message = f"{change.flag} alone is not enough: {why}"
+    numbers = {"flag": change.flag, "pool_bytes": pool}
+    advice.not_enough.append(Finding("lever_not_enough", "note", message, numbers))

@@ -84,7 +84,7 @@ OTHERS = {
     "llama_model_loader: - kv   0:  general.name str              = Gemma 3 270m":
         {"model": "Gemma 3 270m"},
     "llm_load_print_meta: model size       = 386.183 GiB (4.936 BPW)":
-        {"weights_bytes": round(386.183 * 2**30)},
+        {"model_file_bytes": round(386.183 * 2**30)},
     "llm_load_print_meta: model ftype      = Q4_K - Medium": {"file_type": "Q4_K_M"},
     "print_info: file type   = IQ4_XS - 4.25 bpw": {"file_type": "IQ4_XS"},
     "print_info: file type   = all F32": {"file_type": "F32"},
@@ -93,9 +93,9 @@ OTHERS = {
     "common_params_fit_impl: will leave 49133 >= 1024 MiB of free device memory, no changes needed":
         {"left_free_target_bytes": mib(1024), "left_free_bytes": mib(49133)},
     "llama_model_load_from_file_impl: using device CUDA0 (NVIDIA GeForce RTX 4060 Ti) (0000:01:00.0)"
-    " - 15221 MiB free": {"gpu_name": "NVIDIA GeForce RTX 4060 Ti", "free_gpu_bytes": mib(15221)},
+    " - 15221 MiB free": {"gpu": "NVIDIA GeForce RTX 4060 Ti", "free_gpu_bytes": mib(15221)},
     "  Device 0: NVIDIA GeForce RTX 3090, compute capability 8.6, VMM: yes":
-        {"gpu_name": "NVIDIA GeForce RTX 3090"},
+        {"gpu": "NVIDIA GeForce RTX 3090"},
 }  # fmt: skip
 
 

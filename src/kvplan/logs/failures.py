@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from kvplan.core.units import format_bytes, format_gib
+from kvplan.logs import causes
 from kvplan.logs.facts import Failure, Start, Value
 from kvplan.logs.findings import Finding
 from kvplan.logs.ledger import ledger_of
@@ -50,6 +51,8 @@ def _length(start: Start, numbers: Numbers) -> str:
 
 
 def _nothing_left(start: Start, numbers: Numbers) -> str:
+    if start.engine == "sglang" and (said := causes.sglang_budget(start, numbers)):
+        return said
     terms = [term for term in ledger_of(start) if term.name not in ("kv_pool", "unexplained")]
     listed = " + ".join(f"{t.name.replace('_', ' ')} {format_gib(t.num_bytes)}" for t in terms)
     requested, left = start.number("requested_bytes"), start.number("available_kv_bytes")
@@ -117,4 +120,9 @@ WORDS: Mapping[str, Callable[[Start, Numbers], str]] = {
     "out_of_memory": _out_of_memory,
     "states_exceed_pool": _states,
     "length_exceeds_model": _longer_than_model,
+    "weights_exceed_memory": causes.weights_too_large,
+    "cache_exceeds_memory": causes.cache_too_large,
+    "buffers_exceed_memory": causes.buffers_too_large,
+    "quantised_values_need_flash_attention": causes.values_need_flash_attention,
+    "cuda_graph_failed": causes.graphs_failed,
 }

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from kvplan.core.units import GIB, format_bytes, format_gib
+from kvplan.logs import causes
 from kvplan.logs.facts import Start
 from kvplan.logs.infer import divided, usable_tokens
 from kvplan.logs.pool import pool_of
@@ -187,6 +188,14 @@ def _contradictions(start: Start) -> Iterator[Finding]:
             )
 
 
+def _of_one_engine(start: Start) -> Iterator[Finding]:
+    for message, numbers in causes.capped_by_states(start):
+        yield Finding("requests_capped_by_states", "warning", message, numbers)
+    for message, numbers in causes.cut_window(start):
+        yield Finding("window_cut_to_pool", "warning", message, numbers)
+
+
 CHECKS: tuple[Callable[[Start], Iterator[Finding]], ...] = (
     _contradictions, _divided, _short_pool, _graphs, _ranks, _hybrid, _padding, _storage, _fraction,
+    _of_one_engine,
 )  # fmt: skip

@@ -12,6 +12,8 @@ from kvplan.core.units import GIB, MIB
 from kvplan.logs.facts import Fact, Start
 
 V0_BLOCK = 16  # vLLM's V0: --block-size is 16 unless it is given (engine/arg_utils.py 0.6.3)
+# Caches of llama.cpp by the prefix of their facts; the first is that of full length.
+CACHES = ("", "swa_", "indexer_", "csa_", "hca_")
 _PER_RANK = ("vllm", "sglang", "tensorrt-llm")
 
 
@@ -72,21 +74,39 @@ def _bytes(start: Start) -> tuple[int | None, int, str]:
     available = start.least("available_kv_bytes")
     if available is not None:
         return _whole(available), GIB // 200, f"line {available.line}"
-    digit = GIB // 200 if start.engine in _PER_RANK else MIB // 200
-    keys, values = start.by_rank("k_bytes"), start.by_rank("v_bytes")
-    if keys and start.engine in _PER_RANK:
-        rank, fact = min(keys.items(), key=lambda item: _whole(item[1]))
-        both = _whole(fact) + (_whole(values[rank]) if rank in values else 0)
-        return both, 2 * digit, f"line {fact.line}: keys and values"
-    whole = start.least("kv_bytes") if start.engine in _PER_RANK else start.last("kv_bytes")
-    if whole is not None:
-        total = start.total("kv_bytes") if start.engine == "ollama" else _whole(whole)
-        return int(total or 0), digit, f"line {whole.line}"
-    return None, 0, ""
+    return _of_ranks(start) if start.engine in _PER_RANK else _of_process(start)
 
 
-def _whole(fact: Fact) -> int:
-    return fact.value if isinstance(fact.value, int) else 0
+def _of_ranks(start: Start) -> tuple[int | None, int, str]:
+    """The least of the ranks: its layers of full length, and a window's pool beside them.
+
+    SGLang's last line on windows is of both (SWAKVPool).
+    """
+    whole, windows = start.by_rank("kv_bytes"), start.by_rank("swa_kv_bytes")
+    if not whole:
+        return None, 0, ""
+    sums = {
+        rank: _whole(fact) + (0 if "SWAKVPool" in fact.text else _whole(windows.get(rank)))
+        for rank, fact in whole.items()
+    }
+    rank = min(sums, key=sums.__getitem__)
+    keys = ": keys and values" if start.last("k_bytes") else ""
+    return sums[rank], (2 if keys else 1) * (GIB // 200), f"line {whole[rank].line}{keys}"
+
+
+def _of_process(start: Start) -> tuple[int | None, int, str]:
+    """Every cache of a process over all devices; of Ollama's own engine its devices' buffers."""
+    caches = [found for kind in CACHES if (found := start.last(f"{kind}kv_bytes"))]
+    if not caches:
+        caches = [*start.by_rank("kv_buffer_bytes").values()]
+    if not caches:
+        return None, 0, ""
+    lines = ", ".join(str(fact.line) for fact in caches)
+    return sum(map(_whole, caches)), len(caches) * (MIB // 200), f"line {lines}"
+
+
+def _whole(fact: Fact | None) -> int:
+    return fact.value if fact is not None and isinstance(fact.value, int) else 0
 
 
 def _float(fact: Fact | None) -> float | None:

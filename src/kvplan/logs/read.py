@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kvplan.logs.facts import Begin, Log, Start
+from kvplan.logs.facts import Begin, Fact, Found, Log, Start
 from kvplan.logs.lines import Line, encoded, marked_lines
 from kvplan.logs.readers.base import Reader
 from kvplan.logs.readers.registry import new_readers
@@ -27,6 +27,8 @@ def read_log(source: Source) -> Log:
         if signed != sum(1 for each in gathered if each.signed):
             signed = sum(1 for each in gathered if each.signed)
             lines.marks = encoded(_marks(gathered))
+    for each in gathered:
+        each.finish()
     starts = _chosen(gathered)
     return Log(source=lines.name, starts=starts, lines=lines.count, notes=tuple(lines.notes))
 
@@ -44,14 +46,22 @@ class _Gathered:
         if any(sign in line.text for sign in self.reader.signs):
             self.signed += 1
         for found in self.reader.read(line):
-            if isinstance(found, Begin) or not self.starts:
-                self._begin(line)
-            self.starts[-1].add(found)
+            self._add(found, line.number)
 
-    def _begin(self, line: Line) -> None:
+    def finish(self) -> None:
+        """Add what all lines together say."""
+        for found in self.reader.finish():
+            self._add(found, found.line if isinstance(found, Fact) else 1)
+
+    def _add(self, found: Found, line: int) -> None:
+        if isinstance(found, Begin) or not self.starts:
+            self._begin(line)
+        self.starts[-1].add(found)
+
+    def _begin(self, line: int) -> None:
         if len(self.starts) == MOST_STARTS:
             del self.starts[1]
-        self.starts.append(Start(engine=self.reader.engine, first_line=line.number))
+        self.starts.append(Start(engine=self.reader.engine, first_line=line))
 
 
 def _marks(gathered: list[_Gathered]) -> set[str]:

@@ -12,7 +12,8 @@
 A row is a regular expression in which ``<name:kind>`` takes a figure of that name; a row is tried
 where its longest plain text is in the line. Write no ``.*`` or nested repetition in a row: a log is
 untrusted, and each field is bounded already. What needs a state (an operation that is repeated, a
-message over several lines) overrides ``read``; a reader lives for one log.
+message over several lines) overrides ``read``; what is told of all lines together, ``finish``. A
+reader lives for one log.
 
 Keep ``marks`` few and short (a dozen, each rare in what a running server prints): every one is
 searched in all of the log.
@@ -112,6 +113,10 @@ class Reader(ABC):
             figures = wording.match(line.text)
             if figures is not None:
                 yield from found(line, figures, wording.failure)
+
+    def finish(self) -> Iterator[Found]:
+        """What all lines together say, once they are read; most readers have said it before."""
+        return iter(())
 
 
 def found(line: Line, figures: dict[str, Value], failure: str = "") -> Iterator[Found]:

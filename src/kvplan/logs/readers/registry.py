@@ -14,6 +14,10 @@ READERS: dict[str, str] = {
     "ik_llama.cpp": "llamacpp.reader:IkReader",
     "ollama": "ollama:OllamaReader",
     "tensorrt-llm": "tensorrt_llm:TensorRtReader",
+    "vllm /metrics": "exported:VllmMetrics",
+    "sglang /metrics": "exported:SglangMetrics",
+    "llama.cpp /metrics": "exported:LlamaMetrics",
+    "tgi /metrics": "exported:TgiMetrics",
 }
 
 

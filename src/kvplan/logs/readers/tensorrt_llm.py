@@ -45,15 +45,12 @@ class TensorRtReader(Reader):
             "(?:, max sequence length=<max_model_len:whole>)?",
             "Number of tokens per block: <block_size:whole>",
             "Estimated max tokens in KV cache ?: <estimated_kv_tokens:whole>",
+            "Adjusted window size <asked_window_tokens:whole> to <cut_window_tokens:whole>"
+            " in blocks_per_window",
             "Loaded engine size: <weights_bytes:size>",
             "Allocated <execution_context_bytes:size> for execution context memory",
             "Allocated <runtime_buffer_bytes:size> GPU memory for runtime buffers",
             "Allocated <decoder_bytes:size> GPU memory for decoder",
-        ),
-        row(
-            "Adjusted window size <asked_window_tokens:whole> to <window_tokens:whole>"
-            " in blocks_per_window",
-            "length_exceeds_pool",
         ),
         row("CUDA out of memory. Tried to allocate <requested_bytes:size>", "out_of_memory"),
         row("Cuda failure[^:]{0,60}: out of memory", "out_of_memory"),

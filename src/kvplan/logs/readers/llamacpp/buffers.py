@@ -62,14 +62,14 @@ def device(text: str) -> OfDevice | None:
     """What a device is and has free."""
     if found := _USING.search(text):
         free = int(found[3]) * MIB
-        return OfDevice(found[1], {"gpu_name": found[2], "free_gpu_bytes": free})
+        return OfDevice(found[1], {"gpu": found[2], "free_gpu_bytes": free})
     if found := _LISTED.search(text):
         kind = "host" if found[1].startswith("CPU") else "gpu"
         total, free = int(found[3]) * MIB, int(found[4]) * MIB
         sizes = {f"total_{kind}_bytes": total, f"free_{kind}_bytes": free}
-        return OfDevice(found[1], {f"{kind}_name": found[2], **sizes})
+        return OfDevice(found[1], {kind: found[2], **sizes})
     if found := _CUDA.search(text):
-        return OfDevice(f"CUDA{found[1]}", {"gpu_name": found[2]})
+        return OfDevice(f"CUDA{found[1]}", {"gpu": found[2]})
     return None
 
 

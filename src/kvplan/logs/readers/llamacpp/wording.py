@@ -25,7 +25,7 @@ MODEL: Final[tuple[Row, ...]] = rows(
     r"n_swa += <window_size:whole>",
     r"n_lora_kv += <latent_rank:whole>",
     r"n_vocab += <vocabulary_size:whole>",
-    r"(?:file|model) size += <weights_bytes:size>",
+    r"(?:file|model) size += <model_file_bytes:size>",
 )
 
 SETTINGS: Final[tuple[Row, ...]] = rows(

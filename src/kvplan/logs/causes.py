@@ -1,0 +1,129 @@
+"""Causes that one engine alone has, in words with their arithmetic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from kvplan.core.units import format_bytes, format_gib
+from kvplan.logs.facts import Start, Value
+from kvplan.logs.pool import pool_of
+
+Numbers = Mapping[str, Value]
+
+
+def sglang_budget(start: Start, numbers: Numbers) -> str:
+    """SGLang: the pool is what is free after the weights, less the part that is kept free.
+
+    model_executor/pool_configurator.py (0.5.12): after − before × (1 − fraction).
+    """
+    before, after = _least(start, "free_before_load_bytes"), _least(start, "free_after_load_bytes")
+    share = numbers.get("mem_fraction_static") or start.number("mem_fraction_static")
+    if not before or not after or not isinstance(share, int | float):
+        return _profiled(numbers)
+    kept = round(before * (1 - share))
+    viable = math.ceil(1000 * (1 - after / before)) / 1000
+    return (
+        f"Nothing is left for the cache: {format_gib(after)} are free after the weights, and "
+        f"{share:g} keeps {format_gib(kept)} of {format_gib(before)} free ({1 - share:.3g}): "
+        f"{format_gib(after - kept)}. A fraction below {viable:g} leaves nothing; what is kept "
+        "free is for activations and graphs."
+    )
+
+
+def _profiled(numbers: Numbers) -> str:
+    tokens = numbers.get("profiled_kv_tokens")
+    if not isinstance(tokens, int):
+        return ""
+    return (
+        f"The pool is profiled at {tokens:,} tokens: the weights and what the fraction keeps free "
+        "are more than the card has."
+    )
+
+
+def weights_too_large(start: Start, numbers: Numbers) -> str:
+    """llama.cpp and Ollama: the weights of a device, or of the machine."""
+    needed, free = numbers.get("needed_bytes"), numbers.get("free_host_bytes")
+    if isinstance(needed, int) and isinstance(free, int):
+        return (
+            f"The model needs {format_gib(needed)} of memory and {format_gib(free)} are free: "
+            f"{format_gib(needed - free)} short, before any cache."
+        )
+    return f"The weights do not fit{_of(numbers)}: fewer layers on the card, or a smaller file."
+
+
+def cache_too_large(start: Start, numbers: Numbers) -> str:
+    """llama.cpp: the cache is allocated whole at the start."""
+    return (
+        f"The cache does not fit{_of(numbers)}. It is allocated whole at the start: a shorter "
+        "context, fewer slots or a quantised type make it smaller."
+    )
+
+
+def buffers_too_large(start: Start, numbers: Numbers) -> str:
+    """llama.cpp: the graph's buffer, after the cache is there already."""
+    pool = pool_of(start).num_bytes
+    made = f" The cache ({format_bytes(pool)}) was made before it." if pool else ""
+    off = start.last("flash_attention")
+    scores = ""
+    if off is not None and str(off.value) in ("0", "disabled", "off"):
+        scores = " Without flash attention it holds the scores of every token of the context."
+    return (
+        f"The buffer of the graph does not fit{_of(numbers)}.{made}{scores} A smaller "
+        "--ubatch-size, flash attention or a shorter context make it smaller."
+    )
+
+
+def values_need_flash_attention(start: Start, numbers: Numbers) -> str:
+    """llama.cpp: a quantised V cache is read by the flash attention kernel alone."""
+    return (
+        "Values of a quantised type are read by flash attention alone: pass --flash-attn on, or "
+        "keep --cache-type-v f16."
+    )
+
+
+def graphs_failed(start: Start, numbers: Numbers) -> str:
+    """SGLang: graphs are captured from what the fraction keeps free."""
+    free = start.number("free_after_pool_bytes")
+    left = f" {format_gib(int(free))} were free for them." if free else ""
+    return f"The graphs could not be captured.{left} The pool itself was made."
+
+
+def capped_by_states(start: Start) -> Iterator[tuple[str, Numbers]]:
+    """SGLang: requests that run are limited by slots of recurrent states, not by tokens."""
+    slots, each = start.number("state_slots"), start.number("state_slots_per_request")
+    most = start.number("max_running_requests")
+    if slots and each and most:
+        numbers = {"state_slots": int(slots), "state_slots_per_request": int(each)}
+        said = (
+            f"At most {int(most):,} requests run at once: {int(slots):,} slots of recurrent "
+            f"states / {int(each)} a request. More cache tokens do not help; a larger "
+            "--mamba-full-memory-ratio or --max-mamba-cache-size does."
+        )
+        yield said, {**numbers, "max_running_requests": int(most)}
+
+
+def cut_window(start: Start) -> Iterator[tuple[str, Numbers]]:
+    """TensorRT-LLM: a pool smaller than the window cuts the longest request.
+
+    The trial pool prints it too: what holds is the pool that is made last.
+    """
+    asked, tokens = start.number("asked_window_tokens"), start.number("kv_tokens")
+    if asked and tokens and tokens < asked:
+        said = (
+            f"The longest request is cut to the pool: {int(asked):,} tokens are asked for and "
+            f"{int(tokens):,} fit."
+        )
+        yield said, {"asked_window_tokens": int(asked), "kv_tokens": int(tokens)}
+
+
+def _of(numbers: Numbers) -> str:
+    """`` on CUDA0 (8.69 GiB refused)``, as far as it is said."""
+    device, size = numbers.get("device"), numbers.get("requested_bytes")
+    on = f" on {device}" if device else ""
+    return f"{on} ({format_bytes(size)} were refused)" if isinstance(size, int) else on
+
+
+def _least(start: Start, name: str) -> int | None:
+    fact = start.least(name)
+    return fact.value if fact is not None and isinstance(fact.value, int) else None

@@ -1,0 +1,1 @@
+"""What running servers export at /metrics."""

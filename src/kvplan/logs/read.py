@@ -75,8 +75,15 @@ def _marks(gathered: list[_Gathered]) -> set[str]:
 
 
 def _chosen(gathered: list[_Gathered]) -> tuple[Start, ...]:
-    """The starts of the engines whose signs are there, in the order of their lines."""
-    signed = [each for each in gathered if each.signed] or gathered
+    """The starts of the engines whose signs are there, in the order of their lines.
+
+    Without a sign it is the engine whose lines say most; of a line that several print, the first.
+    """
+    signed = [each for each in gathered if each.signed] or [max(gathered, key=_said)]
     over = {engine for each in signed for engine in each.reader.supersedes}
     kept = [s for each in signed if each.reader.engine not in over for s in each.starts]
     return tuple(sorted(kept, key=lambda start: start.first_line))
+
+
+def _said(gathered: _Gathered) -> int:
+    return sum(len(start.facts) + len(start.failures) for start in gathered.starts)

@@ -53,7 +53,7 @@ KINDS: dict[str, tuple[str, Callable[[str], Any]]] = {
 
 
 def _hundredth(value: float | None) -> float | None:
-    return None if value is None else value / 100
+    return None if value is None else round(value / 100, 9)
 
 
 class Row(NamedTuple):

@@ -72,6 +72,7 @@ class VllmReader(Reader):
         "init engine",
         "world_size",
         "padding layers",
+        "Encoder cache",
         "block size",
         "mamba page",
         "mamba_page",

@@ -1,6 +1,8 @@
 """GGUF files to the folders that vLLM serves: their weights dequantised by transformers.
 
-    python vllm_folder.py FOLDER    writes FOLDER/NAME beside each FOLDER/NAME.gguf
+    python vllm_folder.py FOLDER
+
+Writes FOLDER/NAME beside each FOLDER/NAME.gguf.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from pathlib import Path
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers.utils.logging import disable_progress_bar
 
 
 def convert(gguf: Path, folder: Path) -> None:
@@ -17,7 +20,7 @@ def convert(gguf: Path, folder: Path) -> None:
     if (folder / "model.safetensors").exists() and (folder / "tokenizer.json").exists():
         return
     where = {"pretrained_model_name_or_path": gguf.parent, "gguf_file": gguf.name}
-    model = AutoModelForCausalLM.from_pretrained(**where, dtype=torch.bfloat16)
+    model = AutoModelForCausalLM.from_pretrained(**where, dtype=torch.float32).to(torch.bfloat16)
     # What came of a quantised file counts as quantised, and is refused until this is taken off.
     model.hf_quantizer, model.is_quantized = None, False
     if hasattr(model.config, "quantization_config"):
@@ -28,5 +31,6 @@ def convert(gguf: Path, folder: Path) -> None:
 
 
 if __name__ == "__main__":
+    disable_progress_bar()
     for file in sorted(Path(sys.argv[1]).glob("*.gguf")):
         convert(file, file.with_suffix(""))

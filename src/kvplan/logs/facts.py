@@ -125,8 +125,7 @@ class Start:
             if len(self.flags) < MOST_NAMES:
                 self.flags[found.name] = found.value
         elif isinstance(found, Failure):
-            if len(self.failures) < MOST_OF_A_NAME:
-                self.failures.append(found)
+            self._add_failure(found)
         elif found.version:
             self.version = found.version
 
@@ -144,6 +143,15 @@ class Start:
             self.facts.append(fact)
         else:
             self.facts[places[-1]] = fact
+
+    def _add_failure(self, failure: Failure) -> None:
+        """An error once, though every process that it passes prints its traceback."""
+        known = any(
+            other.code == failure.code and other.numbers == failure.numbers
+            for other in self.failures
+        )
+        if not known and len(self.failures) < MOST_OF_A_NAME:
+            self.failures.append(failure)
 
     def said(self, name: str) -> Iterator[Fact]:
         """The facts of a name in the order they were printed."""

@@ -43,6 +43,7 @@ class VllmReader(Reader):
     engine = "vllm"
     signs = (
         "vLLM API server version",
+        "(EngineCore",
         "LLM engine (v",
         "GPU KV cache size",
         "# GPU blocks:",
@@ -91,7 +92,6 @@ class VllmReader(Reader):
     def __init__(self) -> None:
         self._engines: set[str | None] = set()  # the ranks whose config line was seen
         self._running = False  # past the settings, so that the next version line is a new start
-        self._failures: set[tuple[str, str]] = set()
 
     def read(self, line: Line) -> Iterator[Found]:
         """What a line says of the start it belongs to."""
@@ -99,10 +99,6 @@ class VllmReader(Reader):
         yield from _settings_of(line)
         for found in super().read(line):
             if isinstance(found, Failure):
-                said = (found.code, str(found.numbers))
-                if said in self._failures:
-                    continue  # a traceback is printed by every process that it passes
-                self._failures.add(said)
                 self._running = True
             elif isinstance(found, Fact):
                 if found.name == "num_gpu_blocks_override" and found.value == TRIAL_BLOCKS:
@@ -128,7 +124,6 @@ class VllmReader(Reader):
 
     def _new(self) -> Begin:
         self._engines.clear()
-        self._failures.clear()
         self._running = False
         return Begin()
 

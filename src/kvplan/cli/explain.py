@@ -26,7 +26,9 @@ def explain(
     log: Annotated[
         str,
         typer.Argument(
-            metavar="LOG", help="A start-up log of any engine, or - (stdin).", show_default=False
+            metavar="LOG",
+            help="A start-up log of any engine, - (stdin), or a server's /metrics (URL or dump).",
+            show_default=False,
         ),
     ],
     second: Annotated[
@@ -43,6 +45,15 @@ def explain(
     gpu: Annotated[
         str | None, typer.Option("--gpu", help="The card, where the log does not name it.")
     ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Read /metrics again and again, and plot it.")
+    ] = False,
+    interval: Annotated[
+        float, typer.Option("--interval", help="Seconds between readings of --watch.")
+    ] = 5.0,
+    count: Annotated[
+        int | None, typer.Option("--count", help="Readings of --watch; without it until Ctrl-C.")
+    ] = None,
     set_: Set = None,
     assume: Assume = "",
     explain: Explain = False,
@@ -57,6 +68,11 @@ def explain(
     """
     import kvplan
     from kvplan.cli.show import show
+
+    if watch:
+        from kvplan.cli.watch import watch as watched
+
+        return watched(log, interval_s=interval, count=count, as_json=as_json)
 
     answer = kvplan.explain(
         log,

@@ -25,7 +25,6 @@ SUMMED: tuple[tuple[str, str], ...] = (
     ("compute_buffer", "compute_buffer_bytes"),
     ("recurrent_state", "recurrent_state_bytes"),
 )
-_HOST = ("CPU", "CPU_Mapped", "CPU_REPACK", "CPU_AARCH64", "CUDA_Host", "ROCm_Host")
 
 
 def ledger_of(start: Start) -> Ledger:
@@ -65,9 +64,15 @@ def _terms(start: Start) -> Iterator[Term]:
         said = start.last(fact)
         if said is not None and name not in names:
             devices = start.by_rank(fact)
-            on_card = [f for rank, f in devices.items() if rank not in _HOST] or [said]
-            total = sum(int(f.value) for f in on_card if isinstance(f.value, int))
+            on_card = [f for rank, f in devices.items() if not _is_host(rank)]
+            held = on_card or [*devices.values()]
+            total = sum(int(f.value) for f in held if isinstance(f.value, int))
             yield Term(name=name, num_bytes=total, source=f"line {said.line}")
+
+
+def _is_host(device: str | None) -> bool:
+    """Whether llama.cpp's name of a buffer is host memory's: ``CPU_Mapped``, ``CUDA_Host``."""
+    return device is not None and (device.startswith(("CPU", "BLAS")) or device.endswith("_Host"))
 
 
 def _graphs_inside(start: Start) -> bool:

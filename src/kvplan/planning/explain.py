@@ -19,6 +19,8 @@ from kvplan.logs.failures import failures_of
 from kvplan.logs.findings import Finding, find
 from kvplan.logs.infer import Inferred, divided, infer
 from kvplan.logs.ledger import ledger_of
+from kvplan.logs.metrics.findings import find_scrape, infer_scrape
+from kvplan.logs.metrics.source import fetched, is_address
 from kvplan.logs.pool import pool_of
 from kvplan.logs.read import read_log
 from kvplan.logs.source import Source
@@ -93,7 +95,8 @@ def explain(
     """What a start-up log says: its facts, what follows, a prediction beside it, what to change.
 
     Args:
-        log: a file, ``-`` for standard input, bytes, or the text itself (several lines).
+        log: a file, ``-`` for standard input, bytes, or the text itself (several lines); a scrape
+            of /metrics, or the address of a server that exports it.
         second: a later log to hold against the first; it is the one that is explained.
         model: the model, where the log does not name it.
         gpu: the card, where the log does not name it.
@@ -121,7 +124,9 @@ def _read(source: Source) -> tuple[Log, Start]:
     Raises:
         BadFile: there is none.
     """
-    log = read_log(source)
+    log = read_log(fetched(str(source)) if is_address(source) else source)
+    if is_address(source):
+        log = replace(log, source=str(source))
     if log.start is None:
         raise BadFile(
             f"In {log.lines:,} lines of {log.source} there is nothing that an engine prints when "
@@ -138,8 +143,8 @@ def explain_start(log: Log, start: Start, asking: Asking) -> ExplainAnswer:
         log=log,
         start=start,
         ledger=ledger_of(start),
-        inferred=(*infer(start), *_of_earlier(log, start)),
-        findings=(*failures_of(start), *find(start)),
+        inferred=(*infer(start), *infer_scrape(start), *_of_earlier(log, start)),
+        findings=(*failures_of(start), *find(start), *find_scrape(start)),
         predicted=None,
         differences=(),
         suggestions=(),

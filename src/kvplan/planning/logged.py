@@ -11,6 +11,7 @@ from kvplan.core.errors import BadQuestion, BadValue, KvplanError
 from kvplan.core.units import GIB
 from kvplan.core.version import Version
 from kvplan.engines.base import Engine
+from kvplan.engines.names import ENGINES
 from kvplan.engines.registry import engine_of
 from kvplan.logs.facts import Start
 from kvplan.logs.versions import likely_version
@@ -58,6 +59,8 @@ def question_of(start: Start, asking: Asking) -> tuple[Question | None, list[str
     Raises:
         BadQuestion: a model or a card that was given beside the log and is not known.
     """
+    if start.engine not in ENGINES:
+        return None, [f"{start.engine} is read, not planned: there is no prediction beside it."]
     engine, said = engine_of(start.engine), []
     model = asking.model if asking.model is not None else _model(start)
     if model is None:

@@ -49,8 +49,8 @@ def scrape(source: str | Path) -> Reading:
         SourceUnreachable: the server does not answer, or the file cannot be read.
         BadFile: what comes is no scrape of an engine that is read here.
     """
-    text = _fetched(address_of(str(source))) if is_address(source) else _read(Path(source))
-    reading = read_metrics(text.splitlines())
+    data = fetched(str(source)) if is_address(source) else _read(Path(source))
+    reading = read_metrics(data.decode("utf-8", "replace").splitlines())
     if reading is None:
         raise BadFile(
             f"{str(source)[:200]} has no series of vLLM, SGLang, llama.cpp or TGI.",
@@ -59,19 +59,27 @@ def scrape(source: str | Path) -> Reading:
     return reading
 
 
-def _fetched(address: str) -> str:
+def fetched(source: str) -> bytes:
+    """What a server exports.
+
+    Raises:
+        BadValue: an address that is none.
+        SourceUnreachable: the server does not answer.
+        BadFile: it answers without end.
+    """
     from kvplan.readers.http_ranges import Http
 
+    address = address_of(source)
     http = Http(address, timeout_s=TIMEOUT_S)
     try:
-        return http.get(address, MOST_BYTES).data.decode("utf-8", "replace")
+        return http.get(address, MOST_BYTES).data
     except SourceUnreachable as error:
         raise SourceUnreachable(error.message, HINT) from None
     finally:
         http.close()
 
 
-def _read(path: Path) -> str:
+def _read(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)
@@ -79,4 +87,4 @@ def _read(path: Path) -> str:
         raise SourceUnreachable(f"{path} cannot be read: {error.strerror or error}.") from None
     if len(data) > MOST_BYTES:
         raise BadFile(f"{path} is larger than {MOST_BYTES // MIB} MiB.", "A scrape has some KiB.")
-    return data.decode("utf-8", "replace")
+    return data

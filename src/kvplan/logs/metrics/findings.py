@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from kvplan.logs.facts import Start
@@ -20,24 +21,40 @@ def is_scrape(start: Start) -> bool:
     return any(start.last(name) for name in MARKS)
 
 
-def hit_rate(start: Start) -> tuple[float, float, float] | None:
-    """The share of hits, the tokens that hit and those that were looked for, since the start."""
-    hits = start.number("prefix_hit_tokens")
-    queried = start.number("prefix_queried_tokens")
-    computed = start.number("prefix_computed_tokens")
-    if hits is not None and computed is not None:
-        queried = hits + computed
-    rate = share(hits, queried)
-    return None if rate is None or hits is None or queried is None else (rate, hits, queried)
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """What was found of what was looked for since the start, in tokens or in blocks."""
+
+    found: int | float
+    queried: int | float
+    unit: str
+
+    @property
+    def rate(self) -> float:
+        """The share that was found."""
+        return share(self.found, self.queried) or 0.0
+
+
+def hits_of(start: Start) -> Hits | None:
+    """The counters of hits; None where the engine exports none, or nothing was looked for yet."""
+    for unit in ("tokens", "blocks"):
+        hits = start.number(f"prefix_hit_{unit}")
+        queried = start.number(f"prefix_queried_{unit}")
+        computed = start.number(f"prefix_computed_{unit}")
+        if hits is not None and computed is not None:
+            queried = hits + computed
+        if hits is not None and queried:
+            return Hits(hits, queried, unit)
+    return None
 
 
 def infer_scrape(start: Start) -> Iterator[Inferred]:
     """Figures that follow from the series."""
     if not is_scrape(start):
         return
-    if found := hit_rate(start):
-        how = f"{found[1]:,.0f} tokens found / {found[2]:,.0f} looked for, both counted since start"
-        yield Inferred("prefix_hit_rate", round(found[0], 6), "", how)
+    if hits := hits_of(start):
+        how = f"{hits.found:,.0f} {hits.unit} found / {hits.queried:,.0f} looked for, since start"
+        yield Inferred("prefix_hit_rate", round(hits.rate, 6), "", how)
     usage, tokens = start.most("kv_usage"), start.least("kv_tokens")
     if usage is not None and tokens is not None:
         used = round(float(usage.value) * int(tokens.value))
@@ -99,10 +116,12 @@ def _preempted(start: Start) -> Iterator[Finding]:
 
 def _hits(start: Start) -> Iterator[Finding]:
     gauge = start.last("hit_rate_gauge")
-    if found := hit_rate(start):
-        rate, hits, queried = found
-        numbers = {"hit_tokens": int(hits), "queried_tokens": int(queried), "hit_rate": rate}
-        said = f"{rate:.1%} of {queried:,.0f} prompt tokens were in the cache since the start."
+    if hits := hits_of(start):
+        numbers = {"hit": hits.found, "queried": hits.queried, "hit_rate": hits.rate}
+        said = (
+            f"{hits.rate:.1%} of {hits.queried:,.0f} {hits.unit} of prompts were in the cache "
+            "since the start."
+        )
         if gauge is not None:
             said += f" The engine's own gauge ({float(gauge.value):.1%}) is of its last steps."
         yield Finding("prefix_hits", "note", said, numbers)
@@ -120,8 +139,8 @@ def _missing(start: Start) -> Iterator[Finding]:
     """What the engine does not export, so that nobody looks for it."""
     exporter = next((e for e in EXPORTERS if e.engine == start.engine), None)
     for name, why in exporter.missing.items() if exporter else ():
-        known = hit_rate(start) is not None if name == "hit_rate" else start.last(name) is not None
-        if not known:
+        known = hits_of(start) if name == "hit_rate" else start.last(name)
+        if known is None:
             yield Finding(f"no_{name}", "note", why)
 
 

@@ -92,7 +92,10 @@ class Reading:
             yield Fact("model", self.model, first)
         for name, value in self.figures.items():
             line, text = self.lines[name]
-            yield Fact(name, _plain(value), line, None, text)
+            if self.counts_blocks and name.startswith("prefix_"):
+                yield Fact(name.replace("_tokens", "_blocks"), _plain(value), line, None, text)
+            else:
+                yield Fact(name, _plain(value), line, None, text)
         yield from self.pools
 
 

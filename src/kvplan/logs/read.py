@@ -67,11 +67,11 @@ class _Gathered:
 def _marks(gathered: list[_Gathered]) -> set[str]:
     """What to search from here on: all marks, or those of the engines that are known by now.
 
-    The signs of every engine are searched to the end, as one log may hold several.
+    As one log may hold several engines, the first sign of every one is searched to the end.
     """
-    signed = any(each.signed for each in gathered)
-    searched = {mark for e in gathered if e.signed or not signed for mark in e.reader.marks}
-    return searched | {sign for each in gathered for sign in each.reader.signs}
+    known = [each for each in gathered if each.signed] or gathered
+    searched = {text for e in known for text in (*e.reader.marks, *e.reader.signs)}
+    return searched | {each.reader.signs[0] for each in gathered}
 
 
 def _chosen(gathered: list[_Gathered]) -> tuple[Start, ...]:

@@ -95,7 +95,7 @@ def rows(*templates: str) -> tuple[Row, ...]:
 
 
 class Reader(ABC):
-    """The lines of one engine.
+    """The lines of one engine; the first of its ``signs`` is the surest.
 
     ``supersedes`` names engines whose lines this one prints too (Ollama runs llama.cpp): where a
     sign of this one is seen, they are told as its own.

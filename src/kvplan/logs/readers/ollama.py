@@ -68,7 +68,7 @@ class OllamaReader(LlamaReader):
     engine: ClassVar[str] = "ollama"
     supersedes: ClassVar[tuple[str, ...]] = ("llama.cpp", "ik_llama.cpp")
     signs: ClassVar[tuple[str, ...]] = (
-        "source=memory.go", "source=server.go", "source=sched.go", "source=device.go",
+        "source=server.go", "source=memory.go", "source=sched.go", "source=device.go",
         "source=runner.go", "source=ggml.go", "source=routes.go", "source=backend.go",
         "source=llama_server.go", "offload to ", "memory.required.kv", "ollama runner",
     )  # fmt: skip

@@ -21,7 +21,7 @@ class TensorRtReader(Reader):
 
     engine = "tensorrt-llm"
     signs = (
-        "paged KV cache", "[TensorRT-LLM]", "TensorRT-LLM version", "paged kv cache",
+        "[TensorRT-LLM]", "paged KV cache", "TensorRT-LLM version", "paged kv cache",
         "for k/v cache", "blocks in KV cache primary pool", "KV cache blocks per sequence",
         "KV cache pages per sequence", "[MemUsageChange]",
     )  # fmt: skip

@@ -63,6 +63,7 @@ class LlamaReader(Reader):
         self._loaded = False
         self._weights: dict[str, int] = defaultdict(int)
         self._refused: dict[str, Value] = {}
+        self._pending: Failure | None = None
         self._fresh, self._build = False, ""
 
     def read(self, line: Line) -> Iterator[Found]:
@@ -96,6 +97,7 @@ class LlamaReader(Reader):
 
     def _begin(self, version: str | None) -> Iterator[Found]:
         """A new start; the build's line may come twice before anything is said."""
+        yield from self.finish()
         self._context = self._kind = ""
         self._loaded = False
         self._weights.clear()
@@ -136,11 +138,18 @@ class LlamaReader(Reader):
 
     def _refuse(self, line: Line, refused: re.Match[str]) -> Iterator[Found]:
         """An allocation that failed: what it was for is said by a later line."""
+        yield from self.finish()
         self._refused = {"device": f"CUDA{refused[2]}"}
         size = numbers.size(f"{refused[1].removesuffix('xx')} MiB")
         if size is not None:
             self._refused["requested_bytes"] = size
-        yield _failure("out_of_memory", line, self._refused)
+        self._pending = _failure("out_of_memory", line, self._refused)
+
+    def finish(self) -> Iterator[Found]:
+        """An allocation that failed, where no line said what it was for."""
+        if self._pending is not None:
+            yield self._pending
+        self._pending = None
 
     def _words(self, line: Line) -> Iterator[Found]:
         """Settings, and errors with what was refused before them."""
@@ -150,6 +159,7 @@ class LlamaReader(Reader):
             return
         for error in ERRORS:
             if error.match(text) is not None:
+                self._pending = None
                 yield _failure(error.failure, line, self._refused)
                 return
         if "full-size SWA cache" in text:

@@ -7,27 +7,23 @@ from collections.abc import Iterator, Mapping
 
 from kvplan.core.units import format_bytes, format_gib
 from kvplan.logs.facts import Start, Value
-from kvplan.logs.pool import pool_of
+from kvplan.logs.pool import fraction_leaves, pool_of
 
 Numbers = Mapping[str, Value]
 
 
 def sglang_budget(start: Start, numbers: Numbers) -> str:
-    """SGLang: the pool is what is free after the weights, less the part that is kept free.
-
-    model_executor/pool_configurator.py (0.5.12): after − before × (1 − fraction).
-    """
+    """SGLang: the pool is what is free after the weights, less the part that is kept free."""
     before, after = _least(start, "free_before_load_bytes"), _least(start, "free_after_load_bytes")
-    share = numbers.get("mem_fraction_static") or start.number("mem_fraction_static")
-    if not before or not after or not isinstance(share, int | float):
+    share, left = start.number("mem_fraction_static"), fraction_leaves(start)
+    if not before or after is None or share is None or left is None:
         return _profiled(numbers)
-    kept = round(before * (1 - share))
     viable = math.ceil(1000 * (1 - after / before)) / 1000
     return (
         f"Nothing is left for the cache: {format_gib(after)} are free after the weights, and "
-        f"{share:g} keeps {format_gib(kept)} of {format_gib(before)} free ({1 - share:.3g}): "
-        f"{format_gib(after - kept)}. A fraction below {viable:g} leaves nothing; what is kept "
-        "free is for activations and graphs."
+        f"{share:g} keeps {format_gib(after - left)} of {format_gib(before)} free: "
+        f"{format_gib(left)}. A fraction below {viable:g} leaves nothing; what is kept free is for "
+        "activations and graphs."
     )
 
 

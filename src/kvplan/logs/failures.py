@@ -15,10 +15,14 @@ Numbers = Mapping[str, Value]
 
 
 def failures_of(start: Start) -> Iterator[Finding]:
-    """Each error of a start as a finding."""
+    """Each error of a start as a finding; what two of its lines say alike, once."""
+    told = set()
     for failure in start.failures:
         words = WORDS.get(failure.code)
         said = words(start, failure.numbers) if words else ""
+        if said and said in told:
+            continue
+        told.add(said)
         numbers = dict(failure.numbers) | {"line": failure.line}
         yield Finding(failure.code, "error", said or _quoted(failure), numbers)
 
@@ -46,7 +50,7 @@ def _length(start: Start, numbers: Numbers) -> str:
     )
     longest = numbers.get("estimated_max_model_len")
     if isinstance(longest, int):
-        return f"{said} The longest that fits is {longest:,} tokens."
+        return f"{said} The engine's own estimate of the longest is {longest:,} tokens."
     return said + " Not even a short one fits beside what every request holds."
 
 

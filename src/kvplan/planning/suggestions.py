@@ -115,7 +115,7 @@ def _longest(plan: EnginePlan) -> int:
 def _and_shorter(base: Base, change: Change) -> Iterator[Change]:
     """A change that makes room, but not for the length, with the length that it makes room for."""
     plan, flag = base.as_logged(change), base.question.engine.length_flag
-    if plan is None or plan.starts or not flag:
+    if plan is None or _sequences(plan, change.asked.context) or not flag:
         return
     length = plan.longest(1)
     if 0 < length < _longest(plan):

@@ -10,9 +10,11 @@ from kvplan.core.errors import BadValue
 from kvplan.core.formats import FORMATS
 from kvplan.engines.base import Change, EnginePlan
 from kvplan.engines.llamacpp.caches import row_bytes
+from kvplan.engines.llamacpp.nearest import context_that_fits, layers_that_fit
 from kvplan.engines.llamacpp.plan import LlamaPlan
 
 MOST_SLOTS: Final = 256
+SMALL_BATCH: Final = 128
 
 
 def changes_of(plan: EnginePlan) -> Iterator[Change]:
@@ -24,6 +26,8 @@ def changes_of(plan: EnginePlan) -> Iterator[Change]:
         changed = replace(asked, flags={**asked.flags, **_named(flags)})
         return Change(name, said, plan.model, plan.node, changed, note)
 
+    if not plan.starts:
+        yield from _that_start(plan)
     wanted, context = asked.concurrency or 1, asked.context
     if wanted <= MOST_SLOTS and plan.capacity(context).sequences < wanted:
         apart: dict[str, Any] = {"parallel": wanted, "ctx_size": wanted * context}
@@ -59,6 +63,29 @@ def changes_of(plan: EnginePlan) -> Iterator[Change]:
     more = replace(plan.node, gpus=2 * plan.node.gpus)
     note = "layers are dealt out: memory adds up, speed does not"
     yield Change("twice the cards", f"--gpus {more.gpus}", plan.model, more, asked, note)
+
+
+def _that_start(plan: LlamaPlan) -> Iterator[Change]:
+    """What lets a start fit that does not: a smaller graph, fewer cells, fewer layers."""
+    settings, asked = plan.settings, plan.asked
+
+    def flagged(name: str, flag: str, value: Any, note: str, context: int = 0) -> Change:
+        flags = {**asked.flags, flag: value}
+        changed = replace(asked, flags=flags, context=min(asked.context, context or asked.context))
+        return Change(name, f"{flag} {value}", plan.model, plan.node, changed, note)
+
+    if not settings.flash_attention:
+        note = "no scores of all tokens are kept beside the cache"
+        yield flagged("flash attention", "--flash-attn", "on", note)
+    if settings.ubatch > SMALL_BATCH:
+        note = "a smaller graph; prompts are read more slowly"
+        yield flagged("smaller batch", "--ubatch-size", SMALL_BATCH, note)
+    if cells := context_that_fits(plan.layout, plan.node):
+        slot = cells if settings.unified else cells // settings.streams
+        yield flagged("shorter context", "--ctx-size", cells, "the longest that fits", slot)
+    if layers := layers_that_fit(plan.layout, plan.node):
+        note = "the other layers, and their cache, are in host memory: slower"
+        yield flagged("fewer layers on the cards", "--n-gpu-layers", layers, note)
 
 
 def _named(flags: dict[str, Any]) -> dict[str, Any]:

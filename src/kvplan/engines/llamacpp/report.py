@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 from kvplan.core.ledger import Ledger, Term
@@ -14,7 +13,8 @@ from kvplan.engines.chosen import GIVEN, Chosen
 from kvplan.engines.llamacpp.caches import ATTENTION, DRAFT, RECURRENT, WINDOW
 from kvplan.engines.llamacpp.compute import CARD_CONTEXT, CARD_CONTEXT_ERROR
 from kvplan.engines.llamacpp.flags import ALL, AUTO
-from kvplan.engines.llamacpp.layout import Card, Layout, lay_out
+from kvplan.engines.llamacpp.layout import Card, Layout
+from kvplan.engines.llamacpp.nearest import context_that_fits, layers_that_fit
 from kvplan.engines.llamacpp.plan import CellPool
 
 KINDS: Final = {ATTENTION: "full_attention", WINDOW: "sliding_window", RECURRENT: "recurrent_state"}
@@ -128,35 +128,11 @@ def refusal(layout: Layout, node: Node) -> str:
         f"weights {format_bytes(card.weights)}, caches {format_bytes(card.cache)}, graph about "
         f"{format_bytes(card.compute.num_bytes)}, context about {format_bytes(CARD_CONTEXT)}."
     )
-    works = [*_context_that_fits(layout, node), *_layers_that_fit(layout, node)]
+    context, layers = context_that_fits(layout, node), layers_that_fit(layout, node)
+    works = [f"--ctx-size {context}"] if context else []
+    if layers:
+        works.append(f"--n-gpu-layers {layers}")
     return f"{said} The nearest that starts: {' or '.join(works)}." if works else said
-
-
-def _context_that_fits(layout: Layout, node: Node) -> Iterator[str]:
-    request, free = layout.request, node.available_bytes - CARD_CONTEXT
-    step = 256 * request.settings.streams
-    low, high = 0, request.settings.context // step
-    while high - low > 1:
-        middle = (low + high) // 2
-        if lay_out(request.with_context(middle * step)).fits(free):
-            low = middle
-        else:
-            high = middle
-    if low:
-        yield f"--ctx-size {low * step}"
-
-
-def _layers_that_fit(layout: Layout, node: Node) -> Iterator[str]:
-    request, free = layout.request, node.available_bytes - CARD_CONTEXT
-    low, high = 0, min(request.layers, request.geometry.layers + 1)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if lay_out(replace(request, layers=middle)).fits(free):
-            low = middle
-        else:
-            high = middle
-    if low:
-        yield f"--n-gpu-layers {low}"
 
 
 def command(choose: Chosen, layout: Layout) -> str:

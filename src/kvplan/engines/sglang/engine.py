@@ -42,6 +42,7 @@ class SGLangEngine(Engine):
     how: ClassVar[str] = "a static fraction of the free memory, pools counted in tokens"
     versions: ClassVar[tuple[str, str]] = (OLDEST, NEWEST)
     flags: ClassVar[FlagTable] = FLAGS
+    length_flag: ClassVar[str] = "--context-length"
     not_on: ClassVar[tuple[str, ...]] = ("Apple",)
 
     def plan(self, model: Model, node: Node, asked: Asked) -> SGLangPlan:

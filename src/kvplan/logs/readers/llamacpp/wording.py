@@ -69,13 +69,12 @@ ERRORS: Final[tuple[Row, ...]] = (
     row("unable to allocate backend(?: CPU| metal)? buffer", "weights_exceed_memory"),
     row("error loading model: failed to allocate buffer", "weights_exceed_memory"),
     row("failed to allocate compute (?:pp )?buffers", "buffers_exceed_memory"),
-    row("failed to allocate compute buffers", "buffers_exceed_memory"),
     row(
         "V cache quantization requires flash_?\\s?attn",
         "quantised_values_need_flash_attention",
     ),
     row(
-        "quantized V cache (?:was requested, but this )?requires Flash Attention",
+        "quantized V cache (?:was requested, but this )?requires (?:Flash Attention|flash_attn)",
         "quantised_values_need_flash_attention",
     ),
 )

@@ -65,6 +65,7 @@ REFUSED = [
     (["fit", "llama-3.1-8b", "--gpu", "h100", "--gpu-memory", "80"], 2, ["no unit", "GiB"]),
     (["fit", "llama-3.1-8b", "--gpu", "h100", "--bandwidth", "fast"], 2, ["fast"]),
     (["fit", "llama-3.1-8b", "--gpu", "h100", "--engine", "magic"], 2, ["magic", "Known:"]),
+    (["fit", "llama-3.1-8b", "--gpu", "h100", "--allowance", "4GiB"], 2, ["--engine none"]),
     (["fit", "llama-3.1-8b", "--gpu", "h100", "--price", "nan"], 2, ["--price"]),
     (["fit", "llama-3.1-8b", "--gpu", "h100", "--concurrency", "0"], 2, ["--concurrency 0"]),
     (["fit", "--gpu", "h100"], 2, ["MODEL", "--from"]),

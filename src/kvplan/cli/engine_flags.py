@@ -10,6 +10,7 @@ from collections.abc import Collection
 
 from kvplan.core.errors import BadValue
 from kvplan.engines.base import Engine
+from kvplan.engines.names import ENGINES
 from kvplan.engines.registry import engine_of
 
 CARRIER = "--engine-flag"  # a hidden option of the verb, repeated
@@ -73,8 +74,17 @@ def _started_engine(arguments: list[str]) -> str | None:
 def _takes_value(engine: Engine, name: str, own: Collection[str]) -> bool:
     flag = engine.flags.find(name)
     if flag is None:
-        raise engine.flags.unknown(name, own)
+        raise _unknown(engine, name, own)
     return flag.read is not None
+
+
+def _unknown(engine: Engine, name: str, own: Collection[str]) -> BadValue:
+    """The error for a flag of another engine, or of none."""
+    others = [other for other in ENGINES if engine_of(other).flags.find(name)]
+    error = engine.flags.unknown(name, own)
+    if not others:
+        return error
+    return BadValue(error.message, f"It is a flag of --engine {' and '.join(others)}.")
 
 
 def parse_carried(given: list[str] | None) -> dict[str, str]:

@@ -20,10 +20,12 @@ class TensorRtReader(Reader):
     """The lines of TensorRT-LLM."""
 
     engine = "tensorrt-llm"
+    # Not its tag, which every line of a running server has.
     signs = (
-        "[TensorRT-LLM]", "paged KV cache", "TensorRT-LLM version", "paged kv cache",
-        "for k/v cache", "blocks in KV cache primary pool", "KV cache blocks per sequence",
-        "KV cache pages per sequence", "[MemUsageChange]",
+        "paged KV cache", "TensorRT-LLM version", "paged kv cache", "for k/v cache",
+        "KV cache primary pool", "KV cache secondary pool", "KV cache blocks per sequence",
+        "KV cache pages per sequence", "[MemUsageChange]", "Loaded engine size",
+        "tokens per block",
     )  # fmt: skip
     marks = (
         "TensorRT-LLM version", "paged KV cache", "paged kv cache", "k/v cache", "KV cache p",

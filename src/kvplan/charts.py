@@ -5,13 +5,16 @@ Needs the ``plot`` extra; without it ``save`` says which to install.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from kvplan.core.errors import BadValue
+from kvplan.core.ledger import Ledger
 from kvplan.core.units import GIB
 from kvplan.planning.answer import Answer
+from kvplan.planning.explain import ExplainAnswer
 from kvplan.planning.fit import FitAnswer
 from kvplan.planning.size import SizeAnswer, SizeAnswers
 
@@ -46,6 +49,8 @@ def chart_of(answer: Answer) -> Any:
         return growth(answer.answers)
     if isinstance(answer, FitAnswer):
         return card(answer)
+    if isinstance(answer, ExplainAnswer):
+        return logged(answer)
     raise TypeError(type(answer).__name__)
 
 
@@ -100,27 +105,60 @@ def _at(answer: SizeAnswer, tokens: int) -> dict[str, Any]:
 
 def card(answer: FitAnswer) -> Any:
     """One card as a bar of named terms."""
-    alt = _altair()
-    terms = [term for term in answer.plan.ledger if term.num_bytes > 0]
-    rows = [
-        {"term": term.name.replace("_", " "), "GiB": term.num_bytes / GIB, "place": place}
-        for place, term in enumerate(terms)
-    ]
-    names = [row["term"] for row in rows]
     title = f"{answer.plan.model.name} on {answer.plan.node.device.title}"
+    return _bars({"planned": answer.plan.ledger}, title)
+
+
+def logged(answer: ExplainAnswer) -> Any:
+    """One card as it was logged, above the prediction where there is one.
+
+    Raises:
+        BadValue: no line of the log states a size.
+    """
+    bars = {"logged": answer.ledger}
+    if answer.predicted is not None:
+        bars["predicted"] = answer.predicted.plan.ledger
+    if not answer.ledger.terms:
+        raise BadValue("No line of the log states a size, so that there is nothing to plot.")
+    model = answer.start.last("model")
+    return _bars(bars, str(model.value) if model is not None else answer.start.engine)
+
+
+def _bars(ledgers: Mapping[str, Ledger], title: str) -> Any:
+    """A bar of named terms for each ledger, the same colour for the same term."""
+    alt = _altair()
+    names = list(dict.fromkeys(term.name for ledger in ledgers.values() for term in ledger))
+    rows = [
+        {
+            "of": of,
+            "term": term.name.replace("_", " "),
+            "GiB": term.num_bytes / GIB,
+            "place": names.index(term.name),
+        }
+        for of, ledger in ledgers.items()
+        for term in ledger
+        if term.num_bytes > 0
+    ]
+    shown = list(dict.fromkeys(row["term"] for row in sorted(rows, key=itemgetter("place"))))
     return (
         alt.Chart(alt.Data(values=rows), title=title, description=f"{title}: {rows}"[:500])
         .mark_bar(height=44)
         .encode(
             x=alt.X("GiB:Q", title="one card (GiB)", stack="zero"),
+            y=alt.Y("of:N", title=None, sort=list(ledgers), axis=_labels(alt, len(ledgers) > 1)),
             color=alt.Color(
                 "term:N",
-                sort=names,
-                scale=alt.Scale(domain=names, range=list(COLOURS[: len(names)])),
-                legend=alt.Legend(title=None, orient="top"),
+                sort=shown,
+                scale=alt.Scale(domain=shown, range=[COLOURS[i % 8] for i in range(len(shown))]),
+                legend=alt.Legend(title=None, orient="top", columns=4),
             ),
             order=alt.Order("place:Q"),
-            tooltip=["term:N", alt.Tooltip("GiB:Q", format=".2f")],
+            tooltip=["of:N", "term:N", alt.Tooltip("GiB:Q", format=".2f")],
         )
-        .properties(width=560, height=70)
+        .properties(width=560, height=70 * len(ledgers))
     )
+
+
+def _labels(alt: Any, shown: bool) -> Any:
+    """The names of bars, where there are several."""
+    return alt.Axis(ticks=False, domain=False) if shown else None

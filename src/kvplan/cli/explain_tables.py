@@ -93,7 +93,7 @@ def _compared(compared: Comparison) -> Table:
     return Table(
         compared.message,
         ("", "first", "second", ""),
-        (*settings, *_moves(compared)),
+        (*settings, *_moves(compared), *_held(compared)),
         "lrrr",
     )
 
@@ -107,6 +107,11 @@ def _moves(compared: Comparison) -> Iterator[tuple[str, str, str, str]]:
             NONE if second is None else format_gib(second),
             moved,
         )
+
+
+def _held(compared: Comparison) -> Iterator[tuple[str, str, str, str]]:
+    for name, first, second in compared.figures:
+        yield name.replace("_", " "), _number(first), _number(second), f"× {second / first:.3g}"
 
 
 def explanation(answer: ExplainAnswer) -> list[str]:

@@ -94,10 +94,11 @@ def _why(logged: Term, predicted: Term) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Two starts: settings that differ, terms that differ, and what follows of both together."""
+    """Two starts: settings and terms that differ, what the pools hold, what follows of both."""
 
     settings: tuple[tuple[str, Any, Any], ...]
     terms: tuple[tuple[str, int | None, int | None], ...]
+    figures: tuple[tuple[str, float, float], ...]
     inferred: tuple[Inferred, ...]
     message: str
 
@@ -117,6 +118,10 @@ class Comparison:
                 }
                 for name, first, second in self.terms
             ],
+            "figures": [
+                {"name": name, "first": first, "second": second, "ratio": second / first}
+                for name, first, second in self.figures
+            ],
             "inferred": [asdict(row) for row in self.inferred],
             "message": self.message,
         }
@@ -129,6 +134,7 @@ def compare_starts(first: Start, second: Start) -> Comparison:
     return Comparison(
         settings=settings,
         terms=terms,
+        figures=tuple(_figures(first, second)),
         inferred=tuple(cost_of_both(first, second)),
         message=_message(first, second, settings, terms),
     )
@@ -170,6 +176,15 @@ def _terms(first: Start, second: Start) -> Iterator[tuple[str, int | None, int |
     b = {term.name: term.num_bytes for term in ledger_of(second)}
     for name in dict.fromkeys((*a, *b)):
         yield name, a.get(name), b.get(name)
+
+
+def _figures(first: Start, second: Start) -> Iterator[tuple[str, float, float]]:
+    """What the pool holds, where both say it."""
+    a, b = pool_of(first), pool_of(second)
+    pairs = (("kv_tokens", a.tokens, b.tokens), ("max_concurrency", a.concurrency, b.concurrency))
+    for name, x, y in pairs:
+        if x and y:
+            yield name, x, y
 
 
 def _message(

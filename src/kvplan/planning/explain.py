@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from kvplan.core.errors import BadFile, KvplanError
 from kvplan.core.ledger import Ledger
+from kvplan.core.units import format_gib
 from kvplan.engines.base import EnginePlan
 from kvplan.logs.compare import Comparison, Difference, compare_starts, cost_of_both, ledgers_apart
 from kvplan.logs.facts import Log, Start
@@ -32,6 +33,9 @@ from kvplan.planning.started_as import Base
 from kvplan.planning.storage import as_stored, explain_storage
 from kvplan.planning.suggestions import Suggestion, advise
 from kvplan.readers.open_model import ModelSource
+
+# Between the shares of a rank's own tokens that another rank's card can bring them down to.
+LEAST_OF_A_RANK, SAME_RANK = 0.5, 0.995
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,11 +174,31 @@ def _beside(answer: ExplainAnswer, question: Question, start: Start) -> ExplainA
     return replace(
         answer,
         inferred=(*answer.inferred, *figured, *_needed(base, start), *storage),
-        findings=(*answer.findings, *advice.not_enough),
+        findings=(*answer.findings, *_of_another_rank(base, start, storage), *advice.not_enough),
         predicted=predicted,
         differences=tuple(_differences(answer.ledger, base, start)),
         suggestions=tuple(advice.suggestions),
         warnings=tuple(dict.fromkeys((*answer.warnings, *predicted.warnings, *said))),
+    )
+
+
+def _of_another_rank(base: Base, start: Start, storage: list[Inferred]) -> Iterator[Finding]:
+    """A rank that prints a larger pool than the tokens of all take is not the one that decides."""
+    pool, layout = pool_of(start), base.question.node.gpus
+    if layout < 2 or storage or not pool.num_bytes or not pool.tokens or pool.num_bytes < 0:
+        return
+    planned = base.as_logged()
+    own = planned.pool.kv_tokens if planned is not None else None
+    if not own or not LEAST_OF_A_RANK * own < pool.tokens < SAME_RANK * own:
+        return
+    other = round(pool.num_bytes * pool.tokens / own)
+    yield Finding(
+        "another_rank_decides",
+        "warning",
+        f"{format_gib(pool.num_bytes)} would hold {own:,} tokens, and the pool has "
+        f"{pool.tokens:,}: another rank has {format_gib(other)} and decides. See what else its "
+        "card holds.",
+        {"tokens_of_this_rank": own, "kv_tokens": pool.tokens, "other_rank_bytes": other},
     )
 
 

@@ -87,7 +87,7 @@ def question_of(start: Start, asking: Asking) -> tuple[Question | None, list[str
             **card,
         )
     except KvplanError as error:
-        if asking.model is not None or asking.gpu is not None:
+        if asking.model is not None:
             raise
         return None, [*said, f"No prediction beside the log: {error.message} Pass --model."]
     return replace(found, warnings=(*found.warnings, *said)), said
@@ -113,8 +113,14 @@ def _model(start: Start) -> str | None:
 
 
 def _card(start: Start, given: str | None) -> tuple[dict[str, Any], list[str]]:
-    """``ask``'s arguments of the card."""
+    """``ask``'s arguments of the card.
+
+    Raises:
+        UnknownName: a card that was given and is not known.
+    """
     total, free = start.most("total_gpu_bytes"), start.least("free_gpu_bytes")
+    if given is not None:
+        find_device(given)
     named = given or _named_card(start)
     found: dict[str, Any] = {}
     if named is not None:

@@ -71,8 +71,8 @@ STARTS = {
 
 
 @cache
-def log(name: str) -> tuple[str, ...]:
-    """The server's lines without their stamps."""
+def printed(name: str) -> str:
+    """All that the server printed."""
     asked = STARTS[name]
     model = str(WEIGHTS / f"{asked.model}.gguf")
     done = subprocess.run(
@@ -80,7 +80,13 @@ def log(name: str) -> tuple[str, ...]:
         capture_output=True, text=True, timeout=90, check=False, errors="replace",
     )  # fmt: skip
     assert not done.returncode, done.stderr[-2000:]
-    return tuple(STAMP.sub("", line) for line in (done.stdout + done.stderr).splitlines())
+    return done.stdout + done.stderr
+
+
+@cache
+def log(name: str) -> tuple[str, ...]:
+    """The server's lines without their stamps."""
+    return tuple(STAMP.sub("", line) for line in printed(name).splitlines())
 
 
 def plan(name: str) -> LlamaPlan:
@@ -107,9 +113,9 @@ def sizes(name: str, what: str) -> list[float]:
 @pytest.mark.parametrize("name", STARTS)
 def test_cache_lines_are_equal(name: str) -> None:
     """Every line of a cache, character by character."""
-    printed = [line for line in log(name) if CACHE.search(line)]
+    found = [line for line in log(name) if CACHE.search(line)]
 
-    assert printed == list(plan(name).prints)
+    assert found == list(plan(name).prints)
 
 
 @pytest.mark.parametrize("name", STARTS)
@@ -132,3 +138,23 @@ def test_weights_are_those_of_the_file(model: str) -> None:
               for size in [float(line.split("=")[1].split()[0])]]  # fmt: skip
 
     assert mapped == [pytest.approx(plan(name).layout.host.weights / 2**20, abs=0.02)]
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_the_log_is_explained(name: str) -> None:
+    """Caches, cells and settings of the real log, read from its own lines."""
+    asked, layout = STARTS[name], plan(name).layout
+    answer = kvplan.explain(printed(name).encode(), model=WEIGHTS / f"{asked.model}.gguf")
+    start, kinds = answer.start, {"attention": "", "window": "swa_"}
+    caches = {kinds[cache.name]: cache for cache in layout.caches.announced()}
+
+    assert ("llama.cpp", []) == (start.engine, start.failures)
+    for kind, kept in caches.items():
+        assert (kept.cells, kept.layers, kept.streams) == tuple(
+            start.number(f"{kind}kv_{what}") for what in ("cells", "layers", "streams")
+        )
+        assert start.number(f"{kind}k_bytes") == pytest.approx(kept.k_bytes, abs=0.006 * 2**20)
+        assert start.number(f"{kind}v_bytes") == pytest.approx(kept.v_bytes, abs=0.006 * 2**20)
+    assert asked.parameters["n_parallel"] == start.flags["--parallel"]
+    pool = next(term for term in answer.ledger if term.name == "kv_pool")
+    assert abs(pool.num_bytes - layout.caches.num_bytes) <= pool.error_bytes + 2

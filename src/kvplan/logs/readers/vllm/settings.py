@@ -63,7 +63,7 @@ def _top_level(text: str) -> Iterator[str]:
 
 def _plain(value: str) -> str:
     """A value's text without quotes, types and a list's only brackets."""
-    if value in ("None", "''", '""', "[]", "{}") or len(value) > LONGEST_VALUE:
+    if value in ("", "None", "''", '""', "[]", "{}") or len(value) > LONGEST_VALUE:
         return ""
     typed = _TYPED.fullmatch(value)
     if typed:

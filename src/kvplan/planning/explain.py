@@ -188,7 +188,8 @@ def _of_another_rank(base: Base, start: Start, storage: list[Inferred]) -> Itera
     if layout < 2 or storage or not pool.num_bytes or not pool.tokens or pool.num_bytes < 0:
         return
     planned = base.as_logged()
-    own = planned.pool.kv_tokens if planned is not None else None
+    alone = planned is not None and len(planned.pool.groups) < 2
+    own = planned.pool.kv_tokens if planned is not None and alone else None
     if not own or not LEAST_OF_A_RANK * own < pool.tokens < SAME_RANK * own:
         return
     other = round(pool.num_bytes * pool.tokens / own)
@@ -231,7 +232,13 @@ def _of_earlier(log: Log, start: Start) -> list[Inferred]:
 def _differences(logged: Ledger, base: Base, start: Start) -> Iterator[Difference]:
     """Terms against the plan as asked; tokens against the plan on the logged pool."""
     for row in ledgers_apart(logged, base.plan.ledger):
-        yield row if row.why or row.name != "activation_peak" else _of_batch(row, base)
+        if row.name == "activation_peak" and not row.why:
+            yield _of_batch(row, base)
+        elif row.name == "weights" and not row.why and row.ratio:
+            why = f"{row.ratio:.2f} × the planned: another quantisation, or a draft's beside them"
+            yield replace(row, why=why)
+        else:
+            yield row
     if base.figured is not None:
         planned = base.plan.ledger.pool_bytes
         why = "the logged figures, by the planned size of a block"
@@ -271,4 +278,10 @@ def _why(name: str, said: int | float, planned: int | float, plan: EnginePlan, s
         return "equal within the printed digits"
     if name == "kv_tokens" and divided(pool):
         return "blocks divided by the groups of layers, as this version prints them"
+    batch = plan.launch.settings.get("--max-num-batched-tokens")
+    if len(plan.pool.groups) > 1 and batch is not None and batch.source != "flag":
+        return (
+            "windows and states hold a batch beside the window: --max-num-batched-tokens, "
+            f"--max-num-seqs or a draft that is not logged ({batch.value:,} are assumed)"
+        )
     return "another storage format, hidden layers, or another version's rule"

@@ -21,7 +21,7 @@ from kvplan.planning.question import Question
 FORMATS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "vllm": (
         "--kv-cache-dtype",
-        ("auto", "fp8", "nvfp4", "int8_per_token_head", "turboquant_4bit_nc"),
+        ("auto", "bfloat16", "fp8", "nvfp4", "int8_per_token_head", "turboquant_4bit_nc"),
     ),
     "sglang": ("--kv-cache-dtype", ("auto", "fp8_e4m3", "fp4_e2m1")),
     "tensorrt-llm": ("--kv-cache-dtype", ("auto", "fp8", "nvfp4")),
@@ -108,6 +108,11 @@ def _cost(question: Question, flag: str, name: str, logged: Logged) -> float | N
 
 
 def _token_bytes(plan: EnginePlan, length: int) -> float | None:
+    """As the engine prints it: the pool over the requests of a length, where it prints those."""
+    pool = plan.pool
+    if pool.max_concurrency and pool.max_model_len == length and pool.num_blocks:
+        whole = pool.num_blocks * (pool.bytes_per_block or 0) or pool.num_bytes
+        return whole / pool.max_concurrency / length
     own = plan.sequence_bytes(length)
     return own / length if own > 0 else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -138,3 +139,28 @@ def test_samples_are_bounded() -> None:
 
     assert MOST_SAMPLES == found["running_requests"]
     assert "10 samples" in found.notes[0]
+
+
+REAL = Path(__file__).parents[2] / "reference" / "logs"
+
+
+def test_a_real_llamacpp() -> None:
+    """Two prompts of 17 tokens: 16 of the second were there; computed tokens are counted apart."""
+    start = kvplan.explain(REAL / "llamacpp-b11549-metrics.txt").start
+
+    assert (18, 16) == (start.number("prefix_computed_tokens"), start.number("prefix_hit_tokens"))
+    assert 20 == start.number("longest_sequence_tokens")
+
+
+def test_a_real_vllm() -> None:
+    """The pool as its labels state it: what the log prints of it, and its bytes."""
+    answer = kvplan.explain(REAL / "vllm-0.32.0-metrics.txt")
+    start = answer.start
+
+    assert (55356, 2730, 128) == tuple(
+        start.number(name) for name in ("kv_tokens", "num_gpu_blocks", "block_size")
+    )
+    assert (1 << 30, 27.02970297029703) == (
+        start.number("available_kv_bytes"), start.number("max_concurrency")
+    )  # fmt: skip
+    assert 102 == start.number("prefix_queried_tokens")

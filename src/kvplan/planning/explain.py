@@ -36,6 +36,7 @@ from kvplan.readers.open_model import ModelSource
 
 # Between the shares of a rank's own tokens that another rank's card can bring them down to.
 LEAST_OF_A_RANK, SAME_RANK = 0.5, 0.995
+LOADING = 0.03  # of the weights: buffers and rounding that no checkpoint tells
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,8 +236,7 @@ def _differences(logged: Ledger, base: Base, start: Start) -> Iterator[Differenc
         if row.name == "activation_peak" and not row.why:
             yield _of_batch(row, base)
         elif row.name == "weights" and not row.why and row.ratio:
-            why = f"{row.ratio:.2f} × the planned: another quantisation, or a draft's beside them"
-            yield replace(row, why=why)
+            yield replace(row, why=_of_weights(row.ratio))
         else:
             yield row
     if base.figured is not None:
@@ -257,6 +257,13 @@ def _differences(logged: Ledger, base: Base, start: Start) -> Iterator[Differenc
         if said is not None and own is not None:
             why = f"{given}: {_why(name, said, own, pooled, start)}"
             yield Difference(name=name, logged=said, predicted=own, why=why)
+
+
+def _of_weights(ratio: float) -> str:
+    """Weights that are not the planned ones: what loading leaves, or another checkpoint."""
+    if abs(ratio - 1) < LOADING:
+        return f"{ratio - 1:+.1%}: what loading leaves beside the tensors"
+    return f"{ratio:.2f} × the planned: another quantisation, or a draft's beside them"
 
 
 def _of_batch(row: Difference, base: Base) -> Difference:

@@ -154,7 +154,11 @@ def _not_enough(advice: Advice, base: Base, change: Change, plan: EnginePlan | N
         return
     pool = base.pool_with(change)
     if plan is not None and plan.reason:
+        needed, length = plan.sequence_bytes(_longest(plan)), _longest(plan)
         why = plan.reason
+        if needed > plan.pool.num_bytes:
+            left = format_gib(plan.pool.num_bytes)
+            why = f"{length:,} tokens need {format_gib(needed)}, and {left} are left."
     elif pool is not None and pool <= 0:
         why = f"{format_gib(pool)} are left for the cache."
     else:

@@ -17,6 +17,7 @@ Severity = Literal["error", "warning", "note"]
 MUCH_WASTE = 0.05  # of the pool, by padding
 RANKS_APART = GIB // 4
 GRAPHS_APART = GIB // 2
+OTHERS_HOLD = 2 * GIB  # less is a context of the process itself
 # Graphs took 0.1 to 4 GiB in every report of a measured size; an estimate of a tenth of the card is
 # the estimator's extrapolation.
 MOST_GRAPHS_SHARE = 0.1
@@ -143,6 +144,22 @@ def _storage(start: Start) -> Iterator[Finding]:
         )
 
 
+def _others(start: Start) -> Iterator[Finding]:
+    """Memory that was not free before this start took any, where it started all the same."""
+    total, free = start.most("total_gpu_bytes"), start.least("free_gpu_bytes")
+    if start.engine != "vllm" or total is None or free is None or start.failures:
+        return
+    held = int(total.value) - int(free.value)
+    if held > OTHERS_HOLD:
+        yield Finding(
+            "others_hold_memory",
+            "note",
+            f"{format_gib(held)} of {format_gib(int(total.value))} were taken before this "
+            "start: the fraction is of the total, and what others hold is outside it.",
+            {"held_bytes": held, "free_gpu_bytes": free.value},
+        )
+
+
 def _ranks(start: Start) -> Iterator[Finding]:
     said = start.by_rank("available_kv_bytes")
     sizes = {rank: f.value for rank, f in said.items() if isinstance(f.value, int)}
@@ -196,6 +213,6 @@ def _of_one_engine(start: Start) -> Iterator[Finding]:
 
 
 CHECKS: tuple[Callable[[Start], Iterator[Finding]], ...] = (
-    _contradictions, _divided, _short_pool, _graphs, _ranks, _hybrid, _padding, _storage, _fraction,
-    _of_one_engine,
+    _contradictions, _divided, _short_pool, _graphs, _ranks, _others, _hybrid, _padding, _storage,
+    _fraction, _of_one_engine,
 )  # fmt: skip

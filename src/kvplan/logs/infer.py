@@ -10,12 +10,16 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from kvplan.core.errors import BadValue
 from kvplan.core.units import GIB, format_bytes
+from kvplan.core.version import Version
 from kvplan.logs.facts import Start
 from kvplan.logs.pool import LoggedPool, pool_of
+from kvplan.logs.versions import likely_version
 
 # Printed tokens of models with one kind of layer differ from concurrency × length by rounding only.
 SAME = 0.02
+V1_SINCE, CONCURRENCY_SINCE = Version((0, 8)), Version((0, 21))
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,7 @@ def infer(start: Start) -> list[Inferred]:
     """Everything that follows from one start."""
     pool = pool_of(start)
     return [
+        *_meaning(start, pool),
         *_tokens(start, pool),
         *_cost_of_error(start),
         *_cost_of_pool(start, pool),
@@ -58,6 +63,24 @@ def divided(pool: LoggedPool) -> float | None:
         return None
     ratio = pool.concurrency * pool.length / pool.tokens
     return ratio if abs(ratio - 1) > SAME else None
+
+
+def _meaning(start: Start, pool: LoggedPool) -> Iterator[Inferred]:
+    """What vLLM means by its tokens, which changed (v1/core/kv_cache_utils.py 0.20 and 0.21)."""
+    likely = likely_version(start)
+    if start.engine != "vllm" or not pool.tokens or likely is None:
+        return
+    try:
+        version = Version.parse(likely.version)
+    except BadValue:
+        return
+    if version < V1_SINCE:
+        means = "blocks × tokens of a block"
+    elif version < CONCURRENCY_SINCE:
+        means = "blocks ÷ groups of layers × the smallest block"
+    else:
+        means = "concurrency × max_model_len"
+    yield Inferred("kv_tokens_means", means, "", f"vLLM {likely.version}")
 
 
 def _tokens(start: Start, pool: LoggedPool) -> Iterator[Inferred]:

@@ -51,7 +51,7 @@ def pool_of(start: Start) -> LoggedPool:
         error_bytes=error,
         tokens=tokens_of(start),
         concurrency=_float(concurrency),
-        length=int(length) if length else None,
+        length=int(length) if length and length > 0 else None,
         how=how,
     )
 

@@ -1,0 +1,128 @@
+"""What facts alone tell: findings by their codes, inference by its arithmetic."""
+
+from __future__ import annotations
+
+import pytest
+
+from kvplan.core.units import GIB
+from kvplan.logs.facts import Start
+from kvplan.logs.failures import failures_of
+from kvplan.logs.findings import find
+from kvplan.logs.infer import infer, two_lengths
+from kvplan.logs.ledger import ledger_of
+from kvplan.logs.read import read_log
+
+POOL = "GPU KV cache size: 1,000 tokens\nMaximum concurrency for 500 tokens per request: 2.00x"
+
+
+def start_of(text: str) -> Start:
+    start = read_log(text + "\n").start
+    assert start is not None
+    return start
+
+
+FINDINGS: list[tuple[str, list[str]]] = [
+    (POOL, []),
+    (POOL.replace("2.00x", "9.00x"), ["tokens_not_concurrency"]),
+    ("GPU KV cache size: 1,000 tokens\nUsing max model len 5000", ["pool_below_length"]),
+    ("Add 3 padding layers, may waste at most 6.25% KV cache memory", ["padding_layers"]),
+    ("Add 1 padding layers, may waste at most 1.25% KV cache memory", []),
+    ("Hybrid KV cache manager is disabled for this hybrid model", ["hybrid_manager_disabled"]),
+    (
+        "Setting attention block size to 1072 tokens to ensure that attention page size",
+        ["large_attention_block"],
+    ),
+    ("Using fp8 data type to store kv cache.", ["kv_dtype_resolved"]),
+    (
+        ("non-default args: {'model': 'a', 'kv_cache_dtype': 'fp8'}\nUsing fp8 data type to store kv "
+        "cache."),
+        [],
+    ),
+    (
+        ("(Worker_TP0 pid=1) Available KV cache memory: 9.00 GiB\n"
+        "(Worker_TP1 pid=2) Available KV cache memory: 8.00 GiB"),
+        ["ranks_differ"],
+    ),
+    (
+        ("Free memory on device (60.0/79.0 GiB) on startup. Desired GPU memory utilization is (0.5, "
+        "39.5 GiB)."),
+        ["others_hold_memory"],
+    ),
+    (
+        "CUDA graph pool memory: 1.73 GiB (actual), 0.28 GiB (estimated), difference: 1.45 GiB",
+        ["graph_estimate_off"],
+    ),
+    (
+        "Free memory on device (79.0/79.0 GiB) on startup.\nModel loading took 90.0 GiB and 4.0 s",
+        ["contradiction"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "codes"), FINDINGS, ids=[text[:50] for text, _ in FINDINGS])
+def test_findings(text: str, codes: list[str]) -> None:
+    """Each thing to know has its code; what is usual has none."""
+    assert codes == [finding.code for finding in find(start_of(text))]
+
+
+MEANINGS = [
+    ("vLLM API server version 0.6.6\n# GPU blocks: 100, # CPU blocks: 9", "blocks × tokens"),
+    ("vLLM API server version 0.20.0\n" + POOL, "blocks ÷ groups"),
+    ("vLLM API server version 0.21.0\n" + POOL, "concurrency × max_model_len"),
+    ("INFO 01-01 00:00:00 [kv_cache_utils.py:1319] " + POOL, "blocks ÷ groups"),
+    ("INFO 01-01 00:00:00 [kv_cache_utils.py:2400] " + POOL, "concurrency × max_model_len"),
+]
+
+
+@pytest.mark.parametrize(("text", "means"), MEANINGS)
+def test_what_tokens_mean(text: str, means: str) -> None:
+    """The two definitions of vLLM's tokens are told by its version, or by the line that printed."""
+    found = {row.name: row.value for row in infer(start_of(text))}
+
+    assert str(found["kv_tokens_means"]).startswith(means)
+
+
+def test_two_lengths() -> None:
+    """A cost of 3 GB and 10 B a token is found from two lengths; not from one."""
+    assert (3e9, 10.0) == two_lengths((100, 3e9 + 1000), (500, 3e9 + 5000))
+    assert two_lengths((100, 1.0), (100, 2.0)) is None
+
+
+def test_a_hybrid_s_error_line() -> None:
+    """The two lengths of an error line tell the fixed part, where it is more than its digits."""
+    text = (
+        "To serve at least one request with the model's max seq len (200000), 12.00 GiB KV cache is "
+        "needed, which is larger than the available KV cache memory (8.00 GiB). Based on the "
+        "available memory, the estimated maximum model length is 100000."
+    )
+    found = {row.name: row.value for row in infer(start_of(text))}
+
+    assert (4 * GIB, 100_000) == (
+        found["fixed_bytes_per_sequence"], found["fixed_over_slope_tokens"],
+    )  # fmt: skip
+
+
+def test_the_ledger_closes() -> None:
+    """What the budget has beside the stated terms is a term, so that they sum to it."""
+    text = (
+        "the current vLLM instance can use total_gpu_memory (24.00GiB) x gpu_memory_utilization "
+        "(0.50) = 12.00GiB\nmodel weights take 5.00GiB; non_torch_memory takes 0.50GiB; PyTorch "
+        "activation peak memory takes 1.00GiB; the rest of the memory reserved for KV Cache is "
+        "5.25GiB."
+    )
+    terms = {term.name: term.num_bytes / GIB for term in ledger_of(start_of(text))}
+
+    assert {
+        "weights": 5.0, "activation_peak": 1.0, "non_torch": 0.5, "unexplained": 0.25,
+        "kv_pool": 5.25,
+    } == terms  # fmt: skip
+
+
+def test_an_unknown_failure_is_quoted() -> None:
+    """A failure without words of its own is shown as it stands."""
+    start = start_of("# GPU blocks: 1, # CPU blocks: 1")
+    start.failures.append(type(start_of("No available memory for the cache blocks").failures[0])(
+        "something_else", 1, None, "RuntimeError: no"
+    ))  # fmt: skip
+
+    assert ["It failed: RuntimeError: no"] == [f.message for f in failures_of(start)]

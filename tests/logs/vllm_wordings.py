@@ -31,7 +31,7 @@ FIGURES = {
 
 def era(text: str) -> Version:
     """A report's version; builds named by date or commit are newer than 0.20."""
-    version = Version.parse(text.split("/")[0].split("+")[0])
+    version = Version.parse(text.split("/", maxsplit=1)[0].split("+", maxsplit=1)[0])
     return Version.parse("0.21.0") if version < Version.parse("0.2.0") else version
 
 

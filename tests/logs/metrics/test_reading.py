@@ -164,3 +164,10 @@ def test_a_real_vllm() -> None:
         start.number("available_kv_bytes"), start.number("max_concurrency")
     )  # fmt: skip
     assert 102 == start.number("prefix_queried_tokens")
+
+
+def test_labels_that_are_no_numbers() -> None:
+    """A figure of the pool that is a word states nothing."""
+    found = reading(scrapes.VLLM.replace('num_gpu_blocks="6400"', 'num_gpu_blocks="NaN6400"'))
+
+    assert 6144 == found.pool("num_gpu_blocks")

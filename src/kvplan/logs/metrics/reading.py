@@ -176,8 +176,9 @@ class Gathered:
         for numbered in self.series.get(exporter.pool.name, ())[:4096]:
             labels = numbered.sample.labels
             rank = _replica(labels)
-            for label, (name, _) in exporter.pool.figures.items():
-                if (value := _label(labels.get(label))) is not None:
+            for label, (name, unit) in exporter.pool.figures.items():
+                value = _label(labels.get(label))
+                if value is not None and not (unit and isinstance(value, str)):
                     yield Fact(name, value, numbered.line, rank, numbered.text)
 
     def _model(self, exporter: Exporter) -> str | None:

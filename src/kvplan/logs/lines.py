@@ -19,7 +19,8 @@ class Line:
     """A message without its prefixes.
 
     ``number`` counts from 1; ``rank`` is who said it (``TP0``, ``DP1 TP3``), None where none is
-    named; ``where`` is the place that printed it (``kv_cache_utils.py:1286``), ``raw`` all of it.
+    named; ``where`` is the place that printed it (``kv_cache_utils.py:1286``), ``raw`` the message
+    with its prefixes.
     """
 
     number: int
@@ -49,8 +50,8 @@ class MarkedLines:
                 place = start
                 end = block.find(b"\n", start)
                 raw = block[start : len(block) if end < 0 else end].decode("utf-8", "replace")
-                for text, rank, where in messages(raw):
-                    yield Line(number, text, rank, where, raw)
+                for message in messages(raw):
+                    yield Line(number, *message)
             self.count += block.count(b"\n") + (not block.endswith(b"\n"))
         if self.blocks.cut_lines:
             self.notes.append(

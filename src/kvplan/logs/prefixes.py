@@ -54,11 +54,12 @@ _PREFIX = re.compile(
 
 
 class Message(NamedTuple):
-    """A message, who said it, and the place of the program that printed it."""
+    """A message, who said it, the place of the program that printed it, and all of it."""
 
     text: str
     rank: str | None
     where: str
+    raw: str
 
 
 def messages(raw: str) -> Iterator[Message]:
@@ -108,7 +109,7 @@ def _message(text: str) -> Message:
     head = text[: where.start() if where else HEAD]
     rest = text[where.end() :] if where else _without_prefixes(text)
     place = f"{where[1].rsplit('/', 1)[-1]}:{where[2]}" if where else ""
-    return Message(rest.strip(), _rank(head), place)
+    return Message(rest.strip(), _rank(head), place, text)
 
 
 def _without_prefixes(text: str) -> str:

@@ -34,18 +34,24 @@ FINDINGS: list[tuple[str, list[str]]] = [
     ),
     ("Using fp8 data type to store kv cache.", ["kv_dtype_resolved"]),
     (
-        ("non-default args: {'model': 'a', 'kv_cache_dtype': 'fp8'}\nUsing fp8 data type to store kv "
-        "cache."),
+        (
+            "non-default args: {'model': 'a', 'kv_cache_dtype': 'fp8'}\nUsing fp8 data type to store kv "
+            "cache."
+        ),
         [],
     ),
     (
-        ("(Worker_TP0 pid=1) Available KV cache memory: 9.00 GiB\n"
-        "(Worker_TP1 pid=2) Available KV cache memory: 8.00 GiB"),
+        (
+            "(Worker_TP0 pid=1) Available KV cache memory: 9.00 GiB\n"
+            "(Worker_TP1 pid=2) Available KV cache memory: 8.00 GiB"
+        ),
         ["ranks_differ"],
     ),
     (
-        ("Free memory on device (60.0/79.0 GiB) on startup. Desired GPU memory utilization is (0.5, "
-        "39.5 GiB)."),
+        (
+            "Free memory on device (60.0/79.0 GiB) on startup. Desired GPU memory utilization is (0.5, "
+            "39.5 GiB)."
+        ),
         ["others_hold_memory"],
     ),
     (

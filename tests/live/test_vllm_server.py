@@ -47,6 +47,18 @@ def test_the_line_of_the_pool_is_equal(name: str) -> None:
     assert (printed(name).line,) == plan.prints
 
 
+@pytest.mark.parametrize("name", STARTS)
+def test_the_log_is_explained(name: str) -> None:
+    """The real log's tokens and concurrency are read back, and equal the prediction."""
+    found = printed(name)
+    answer = kvplan.explain(found.log.encode(), model=WEIGHTS / STARTS[name][0])
+    start = answer.start
+
+    assert ("vllm", []) == (start.engine, start.failures)
+    assert f"KV cache size: {start.number('kv_tokens'):,} tokens" in found.line
+    assert found.line.endswith(f": {start.number('max_concurrency'):.2f}x")
+
+
 def test_the_pool_of_a_share_of_the_node() -> None:
     """Without a size the pool is the share less what the process holds, within the stated error."""
     found = start(

@@ -25,11 +25,14 @@ LIMIT_S = 150
 
 
 class Started(NamedTuple):
-    """The line of the pool without its stamp, and the pool and the node's memory where told."""
+    """The line of the pool without its stamp, the pool and the node's memory where told, and all
+    that was printed up to that line.
+    """
 
     line: str
     pool_gib: float | None
     node_gib: float | None
+    log: str
 
 
 def start(model: Path, arguments: Sequence[str], environment: Mapping[str, str]) -> Started:
@@ -68,7 +71,7 @@ def read(log: IO[str]) -> Started:
         if found := SET.search(line):
             pool, node = float(found[1]), float(found[2])
         if found := PRINTED.search(line.rstrip()):
-            return Started(found[0], pool, node)
+            return Started(found[0], pool, node, "".join(seen))
     raise AssertionError("The server printed no pool:\n" + "".join(seen[-30:]))
 
 

@@ -156,7 +156,10 @@ LINES: list[tuple[str, dict[str, Any]]] = [
      {"max_concurrency_tokens": 16384, "max_concurrency": 284.25}),
     (("GPU KV cache size: 3,179,961 tokens, Maximum concurrency for 1,048,576 tokens per request: "
      "3.03x"), {"kv_tokens": 3179961, "max_concurrency_tokens": 1048576, "max_concurrency": 3.03}),
-    ("CPU KV cache size: 1,000 tokens", {"cpu_kv_tokens": 1000}),
+    ("CPU KV cache size: 1,000 tokens", {"kv_tokens": 1000}),
+    ("XPU KV cache size: 1,000 tokens", {"kv_tokens": 1000}),
+    ("Explicitly set (1.0/19.46) GiB for KV cache on node 0.", {"available_kv_bytes": 1 << 30}),
+    ("Auto set (2.5/19.46) GiB for KV cache on node 0.", {"available_kv_bytes": 5 << 29}),
     ("Multiplying the GPU KV cache size by the dcp_world_size 8.", {"context_parallel_size": 8}),
     (("Multiplying the GPU KV cache size by the cp_world_size 8 (pcp_world_size 1 * "
      "dcp_world_size 8)."), {"context_parallel_size": 8}),

@@ -101,8 +101,11 @@ POOL: tuple[Row, ...] = (
         r"# [A-Za-z]{2,8} blocks: <num_gpu_blocks:whole>, # CPU blocks: <num_cpu_blocks:whole>",
         r"Maximum concurrency for <max_concurrency_tokens:whole> tokens per request: "
         r"<max_concurrency:number>x",
-        r"GPU KV cache size: <kv_tokens:whole> tokens",
-        r"CPU KV cache size: <cpu_kv_tokens:whole> tokens",
+        # The backend's name stands first: GPU, CPU, XPU …
+        r"[A-Z]{2,8} KV cache size: <kv_tokens:whole> tokens",
+        # The CPU backend's pool, v1/worker/cpu_worker.py (0.32.0)
+        r"Explicitly set \(<available_kv_bytes:of_total>/[\d.]+\) GiB for KV cache",
+        r"Auto set \(<available_kv_bytes:of_total>/[\d.]+\) GiB for KV cache",
         r"Multiplying the GPU KV cache size by the d?cp_world_size <context_parallel_size:whole>",
         r"num_gpu_blocks is: <num_gpu_blocks:whole>",
         r"Overriding num_gpu_blocks=<num_gpu_blocks_found:whole> with num_gpu_blocks_override="

@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lint types bench test-oracle test-llamacpp test-vllm clean
+.PHONY: help demo test check format lint types bench test-oracle test-llamacpp test-vllm fuzz clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -77,5 +77,14 @@ test-llamacpp: .venv-llamacpp/.ready ## start the real llama.cpp with real weigh
 test-vllm: .venv-vllm/.ready ## plan with vLLM's own code, start the real server, and compare; 3.5 GB
 	.venv-vllm/bin/python -m pytest -m vllm tests/live
 
+.venv-fuzz/.ready: pyproject.toml
+	$(PYTHON) -m venv .venv-fuzz
+	.venv-fuzz/bin/python -m pip install --quiet atheris --editable .
+	@touch $@
+
+FUZZ_SECONDS ?= 60
+fuzz: .venv-fuzz/.ready ## logs of any bytes, coverage-guided, for FUZZ_SECONDS
+	.venv-fuzz/bin/python -m tests.fuzz.explain -max_total_time=$(FUZZ_SECONDS) -max_len=4096
+
 clean: ## remove what the targets made
-	rm -rf $(VENV) .venv-oracle .venv-llamacpp .venv-vllm .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-oracle .venv-llamacpp .venv-vllm .venv-fuzz .mypy_cache .ruff_cache .pytest_cache .hypothesis

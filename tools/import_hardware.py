@@ -76,7 +76,7 @@ def device(row: dict[str, Any]) -> dict[str, Any]:
         "devices_per_card": row.get("devices_per_card", 1),
         "unified_memory": any(word in row["name"] for word in UNIFIED),
         "memory_note": row.get("reported_note"),
-        "notes": row.get("notes"),
+        "notes": (row.get("notes") or "").replace(" in this session", "") or None,
         "sources": row["sources"],
     }
     for key in ("gpu_working_set_mib_by_ram_gb", "gpu_working_set_mib_by_ram_gb_older_macos"):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from importlib.resources import files
 from typing import Any
 
@@ -161,6 +163,14 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
     assert 0 == run(["--version"])
     assert f"kvplan {__version__}" == capsys.readouterr().out.strip()
+
+
+def test_the_package_runs_as_a_module(capsys: pytest.CaptureFixture[str]) -> None:
+    """`python -m kvplan` is the command."""
+    run(["--version"])
+    command = [sys.executable, "-m", "kvplan", "--version"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert printed == capsys.readouterr().out
 
 
 def test_no_arguments_help(capsys: pytest.CaptureFixture[str]) -> None:

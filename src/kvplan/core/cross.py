@@ -6,17 +6,14 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from kvplan.core.formats import Format, Stored
-from kvplan.core.layers import Layer
+from kvplan.core.layers import HeadedLayer, Layer
 from kvplan.core.units import ceil_div
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CrossAttention(Layer):
+class CrossAttention(HeadedLayer):
     """Keys and values over an encoder's tokens, computed once and kept."""
 
-    kv_heads: int
-    key_dim: int
-    value_dim: int
     encoder_tokens: int
 
     kind: ClassVar[str] = "cross_attention"
@@ -26,21 +23,6 @@ class CrossAttention(Layer):
         return fmt.keys(self.encoder_tokens, self.kv_heads, self.key_dim) + fmt.values(
             self.encoder_tokens, self.kv_heads, self.value_dim
         )
-
-    @property
-    def heads(self) -> int | None:
-        """Heads over the encoder."""
-        return self.kv_heads
-
-    @property
-    def key_width(self) -> int | None:
-        """Elements of one head's key."""
-        return self.key_dim
-
-    @property
-    def value_width(self) -> int | None:
-        """Elements of one head's value."""
-        return self.value_dim
 
     def on_rank(self, tp: int) -> Layer:
         """Heads are split."""

@@ -120,7 +120,31 @@ class SharedCache(Layer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FullAttention(Layer):
+class HeadedLayer(Layer):
+    """A layer with a key and a value for each of its KV heads."""
+
+    kv_heads: int
+    key_dim: int
+    value_dim: int
+
+    @property
+    def heads(self) -> int | None:
+        """KV heads."""
+        return self.kv_heads
+
+    @property
+    def key_width(self) -> int | None:
+        """Elements of one head's key."""
+        return self.key_dim
+
+    @property
+    def value_width(self) -> int | None:
+        """Elements of one head's value."""
+        return self.value_dim
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FullAttention(HeadedLayer):
     """Keys and values of every token: ``kv_heads × (key_dim + value_dim)`` elements a token.
 
     ``index_dim`` is the width of an indexer's key beside them (sparse attention over a full cache,
@@ -128,9 +152,6 @@ class FullAttention(Layer):
     is how often transformers keeps each head (Falcon's are broadcast first); an engine keeps one.
     """
 
-    kv_heads: int
-    key_dim: int
-    value_dim: int
     query_heads: int
     index_dim: int = 0
     index_bytes: int = 0
@@ -155,21 +176,6 @@ class FullAttention(Layer):
     def per_token(self, fmt: Format) -> int | None:
         """The slope; None for a format whose recent window costs more."""
         return mean_slope(self, fmt) if fmt.linear else None
-
-    @property
-    def heads(self) -> int | None:
-        """KV heads."""
-        return self.kv_heads
-
-    @property
-    def key_width(self) -> int | None:
-        """Elements of one head's key."""
-        return self.key_dim
-
-    @property
-    def value_width(self) -> int | None:
-        """Elements of one head's value."""
-        return self.value_dim
 
     def multi_head(self) -> Layer:
         """A key and a value for each query head."""

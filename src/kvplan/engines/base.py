@@ -124,6 +124,11 @@ class EnginePlan(ABC):
     def capacity(self, context: int) -> Capacity:
         """Sequences of so many tokens that run at once, over all replicas."""
 
+    def with_flag(self, name: str, flag: str, value: Any, note: str = "") -> Change:
+        """The lever that starts it with one flag changed."""
+        changed = replace(self.asked, flags={**self.asked.flags, flag: value})
+        return Change(name, f"{flag} {value}", self.model, self.node, changed, note)
+
     @abstractmethod
     def longest(self, sequences: int) -> int:
         """The most tokens that each of ``sequences`` can have; 0 where not even one token fits."""

@@ -20,6 +20,7 @@ from kvplan.core.units import ceil_div, format_bytes
 from kvplan.engines.base import Asked, Capacity, Change, Engine, EnginePlan, Node
 from kvplan.engines.demand import Demand, longest_context
 from kvplan.engines.flags import Flag, FlagTable, cache_format, size
+from kvplan.engines.weights import unknown_weights
 
 FLAGS = FlagTable(
     "none",
@@ -175,10 +176,7 @@ def _weights(model: Model, asked: Asked) -> tuple[int, str]:
     if asked.weights_bytes is not None:
         return asked.weights_bytes, "--weights-bytes"
     if model.weights is None:
-        raise BadValue(
-            f"What the weights of {model.name} weigh cannot be told from its config.",
-            "Pass it with --weights-bytes, as in --weights-bytes 14.9GiB.",
-        )
+        raise unknown_weights(model)
     return model.weights.num_bytes, model.weights.source
 
 

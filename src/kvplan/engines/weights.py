@@ -19,12 +19,14 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from kvplan.core import weights as w
+from kvplan.core.errors import BadValue
 from kvplan.core.layers import FullAttention
 from kvplan.core.model import Model
 from kvplan.core.quantisation import Quantised
 from kvplan.core.units import ceil_div, round_up
 from kvplan.core.weight_formats import format_of_word
 from kvplan.core.weights import Measured, Storage, Unquantised, Weight, count_parameters
+from kvplan.engines.base import Asked
 
 VOCABULARY_MULTIPLE: Final = 64  # DEFAULT_VOCAB_PADDING_SIZE
 
@@ -111,6 +113,31 @@ def rank_weights(
         num_bytes = storage.num_bytes(fullest)
     cut = _said(layout)
     return RankWeights(fullest, storage, num_bytes, round(num_bytes * error), f"{source}{cut}")
+
+
+def asked_weights(model: Model, layout: Layout, asked: Asked) -> RankWeights:
+    """The fullest rank's weights under the flags of a question.
+
+    Raises:
+        BadValue: neither the source nor a flag knows them.
+    """
+    given = Given(
+        dtype=asked.flags.get("--dtype", ""),
+        quantization=asked.flags.get("--quantization", ""),
+        total_bytes=asked.weights_bytes,
+    )
+    found = rank_weights(model, layout, given)
+    if found is None:
+        raise unknown_weights(model)
+    return found
+
+
+def unknown_weights(model: Model) -> BadValue:
+    """What is said where an engine cannot go on without them."""
+    return BadValue(
+        f"What the weights of {model.name} weigh cannot be told from its config.",
+        "Pass it with --weights-bytes, as in --weights-bytes 14.9GiB.",
+    )
 
 
 def read_bytes(model: Model, rank: RankWeights) -> int:

@@ -11,7 +11,6 @@ from functools import lru_cache
 from typing import Final
 
 from kvplan.core import weights as w
-from kvplan.core.errors import BadValue
 from kvplan.core.model import Model
 from kvplan.core.units import ceil_div
 from kvplan.core.weights import ByBlock, Weights
@@ -24,6 +23,7 @@ from kvplan.engines.llamacpp.file_types import (
     weight_bytes,
 )
 from kvplan.engines.llamacpp.placement import Slice
+from kvplan.engines.weights import unknown_weights
 
 # Encoders are another file (--mmproj), which goes beside the model.
 OTHER_FILES: Final = frozenset({w.TOWER, w.PROJECTOR, w.CODEC})
@@ -74,10 +74,7 @@ def buffers_of(model: Model, file: str | None, total: int | None) -> Buffers:
     depth = len(model.blocks)
     if weights is None:
         if total is None:
-            raise BadValue(
-                f"What the weights of {model.name} weigh cannot be told from its config.",
-                "Pass it with --weights-bytes, as in --weights-bytes 14.9GiB.",
-            )
+            raise unknown_weights(model)
         return _even(total, depth)
     if weights.by_block and not file:
         found = _of_file(weights, weights.by_block, depth)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from kvplan.engines.base import Asked, Change
 from kvplan.engines.sglang.elements import FP8
@@ -17,25 +16,21 @@ def changes(plan: SGLangPlan) -> Iterator[Change]:
     """Fraction, format, window ratio, state type, longest request, cards."""
     settings, cells, asked = plan.settings, plan.cells, plan.asked
 
-    def flagged(name: str, flag: str, value: Any, note: str = "") -> Change:
-        changed = replace(asked, flags={**asked.flags, flag: value})
-        return Change(name, f"{flag} {value}", plan.model, plan.node, changed, note)
-
     if asked.pool_bytes is None and settings.fraction < 0.95:
         share = min(0.95, round(settings.fraction + 0.03, 3))
         note = "leaves less for activations and graphs, which are not measured"
-        yield flagged("larger fraction", "--mem-fraction-static", share, note)
+        yield plan.with_flag("larger fraction", "--mem-fraction-static", share, note)
     if settings.elements.bits > 8:
-        yield flagged("fp8 KV", "--kv-cache-dtype", FP8.name)
+        yield plan.with_flag("fp8 KV", "--kv-cache-dtype", FP8.name)
     if cells.window_layers and cells.full_layers and settings.window_ratio > SMALL_WINDOW_RATIO:
         note = "bytes of the window pool go to the layers of full length"
         flag = "--swa-full-tokens-ratio"
-        yield flagged("smaller window pool", flag, SMALL_WINDOW_RATIO, note)
+        yield plan.with_flag("smaller window pool", flag, SMALL_WINDOW_RATIO, note)
     if cells.state_bytes and settings.state_dtype == "float32":
-        yield flagged("16-bit states", "--mamba-ssm-dtype", "bfloat16")
+        yield plan.with_flag("16-bit states", "--mamba-ssm-dtype", "bfloat16")
     if plan.running.by == "pool" and settings.context // 2 >= asked.context:
         note = "does not enlarge the pool; raises the estimate of running requests"
-        yield flagged("shorter limit", "--context-length", settings.context // 2, note)
+        yield plan.with_flag("shorter limit", "--context-length", settings.context // 2, note)
     twice = replace(plan.node, gpus=2 * plan.node.gpus)
     yield Change("twice the cards", f"--gpus {twice.gpus}", plan.model, twice, _any_layout(asked))
 

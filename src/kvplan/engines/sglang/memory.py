@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from kvplan.core.errors import BadValue
 from kvplan.core.model import Model
 from kvplan.core.units import GIB
 from kvplan.engines.base import Asked, Node
 from kvplan.engines.sglang.rules import Rules
 from kvplan.engines.sglang.settings import Settings
-from kvplan.engines.weights import Given, Layout, RankWeights, rank_weights
+from kvplan.engines.weights import Layout, RankWeights, asked_weights
 
 # What a rank has taken before it loads weights: driver context, NCCL, custom all-reduce. Two logs:
 # 1.09 GiB of 24.00 on an RTX 3090 (TP 2), 2.5 of 140.4 on an H200 (TP 8).
@@ -64,15 +63,4 @@ def _weights(model: Model, asked: Asked, settings: Settings) -> RankWeights:
         pp=settings.pp,
         expert_ranks=settings.ep if settings.ep > 1 else 0,
     )
-    given = Given(
-        dtype=asked.flags.get("--dtype", ""),
-        quantization=asked.flags.get("--quantization", ""),
-        total_bytes=asked.weights_bytes,
-    )
-    found = rank_weights(model, layout, given)
-    if found is None:
-        raise BadValue(
-            f"What the weights of {model.name} weigh cannot be told from its config.",
-            "Pass it with --weights-bytes, as in --weights-bytes 14.9GiB.",
-        )
-    return found
+    return asked_weights(model, layout, asked)

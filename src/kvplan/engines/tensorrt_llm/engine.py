@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from kvplan.core.model import Model
 from kvplan.engines.base import Asked, Change, Engine, EnginePlan, Node
@@ -73,19 +73,15 @@ class TensorRTEngine(Engine):
         assert isinstance(plan, TensorRTPlan)
         settings, asked = plan.settings, plan.asked
 
-        def flagged(name: str, flag: str, value: Any, note: str = "") -> Change:
-            changed = replace(asked, flags={**asked.flags, flag: value})
-            return Change(name, f"{flag} {value}", plan.model, plan.node, changed, note)
-
         if asked.pool_bytes is None and settings.fraction < 0.95:
             note = "leaves less for graphs and later allocations"
-            yield flagged("larger fraction", "--free-gpu-memory-fraction", 0.95, note)
+            yield plan.with_flag("larger fraction", "--free-gpu-memory-fraction", 0.95, note)
         if settings.fmt.bits_per_element > 8.5:
-            yield flagged("fp8 KV", "--kv-cache-dtype", "fp8")
+            yield plan.with_flag("fp8 KV", "--kv-cache-dtype", "fp8")
         wanted = asked.concurrency or 1
         if settings.max_batch > max(wanted, 64):
             note = "smaller sampler and states; no more requests than that run at once"
-            yield flagged("smaller batch", "--max-batch-size", max(wanted, 64), note)
+            yield plan.with_flag("smaller batch", "--max-batch-size", max(wanted, 64), note)
         twice = replace(plan.node, gpus=2 * plan.node.gpus)
         flags = {flag: value for flag, value in asked.flags.items() if flag != "--tp-size"}
         wider = replace(asked, flags=flags)

@@ -12,12 +12,11 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from kvplan.core.errors import BadValue
 from kvplan.core.model import Model
 from kvplan.core.units import GIB
 from kvplan.engines.base import Asked, Node
 from kvplan.engines.tensorrt_llm.settings import Settings
-from kvplan.engines.weights import Given, Layout, RankWeights, rank_weights
+from kvplan.engines.weights import Layout, RankWeights, asked_weights
 
 # 79.10 GiB total − 70.48 available − engine, context, buffers: 0.75 GiB (a start-up report of a
 # 32-layer model at TP 2).
@@ -45,17 +44,7 @@ def memory(model: Model, node: Node, asked: Asked, settings: Settings) -> Memory
     layout = Layout(
         tp=settings.tp, pp=settings.pp, expert_ranks=settings.ep if settings.ep > 1 else 0
     )
-    given = Given(
-        dtype=asked.flags.get("--dtype", ""),
-        quantization=asked.flags.get("--quantization", ""),
-        total_bytes=asked.weights_bytes,
-    )
-    weights = rank_weights(model, layout, given)
-    if weights is None:
-        raise BadValue(
-            f"What the weights of {model.name} weigh cannot be told from its config.",
-            "Pass it with --weights-bytes, as in --weights-bytes 14.9GiB.",
-        )
+    weights = asked_weights(model, layout, asked)
     stated = asked.flags.get("--free-after-load")
     if stated is not None:
         rest = max(0, node.available_bytes - stated - weights.num_bytes)

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Final
 
 from kvplan.core import weights as w
 from kvplan.core.curve import Curve
-from kvplan.core.errors import BadValue
 from kvplan.core.formats import FORMATS
 from kvplan.core.ledger import Ledger, Term
 from kvplan.core.model import Model
@@ -28,7 +27,7 @@ from kvplan.engines.transformers.caches import (
 )
 from kvplan.engines.transformers.flags import FLAGS
 from kvplan.engines.transformers.plan import TransformersPlan
-from kvplan.engines.weights import Given, Layout, RankWeights, rank_weights
+from kvplan.engines.weights import Layout, RankWeights, asked_weights
 
 CONTEXT_BYTES: Final = GIB // 2  # a CUDA context with torch's kernels
 NEW_TOKENS: Final = 1  # a context is taken as prompt but for one token
@@ -54,7 +53,7 @@ class TransformersEngine(Engine):
         tp = choose("--tp-size", node.gpus, "--gpus")
         check_heads(model, tp, "--tp-size")
         cache = _cache(model, tp, choose)
-        weights = _weights(model, tp, asked)
+        weights = asked_weights(model, Layout(tp=tp), asked)
         new_tokens = choose("--max-new-tokens", NEW_TOKENS)
         left = node.available_bytes - CONTEXT_BYTES - weights.num_bytes
         room = left if asked.pool_bytes is None else asked.pool_bytes
@@ -117,21 +116,6 @@ def _cache(model: Model, tp: int, choose: Chosen) -> SequenceCache:
     if name == "offloaded_static":
         return OffloadedCache(curve=curve, inner=static, static=True)
     return dynamic
-
-
-def _weights(model: Model, tp: int, asked: Asked) -> RankWeights:
-    given = Given(
-        dtype=asked.flags.get("--dtype", ""),
-        quantization=asked.flags.get("--quantization", ""),
-        total_bytes=asked.weights_bytes,
-    )
-    found = rank_weights(model, Layout(tp=tp), given)
-    if found is None:
-        raise BadValue(
-            f"What the weights of {model.name} weigh cannot be told from its config.",
-            "Pass it with --weights-bytes, as in --weights-bytes 14.9GiB.",
-        )
-    return found
 
 
 def activation_bytes(model: Model, tp: int) -> int:

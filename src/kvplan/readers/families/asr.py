@@ -22,6 +22,7 @@ class SpeechDecoder(EncoderDecoder):
     attention's last projection, None for the same as the others.
     """
 
+    depth_key = "num_hidden_layers"
     norm: str = "rms"
     gated: bool = True
     output_bias: bool | None = None
@@ -49,29 +50,9 @@ class SpeechDecoder(EncoderDecoder):
         bias = (w.Weight(w.BIAS, self.vocab(c)),) if self.head_bias else ()
         return super().head(c) + bias
 
-    def part(self, c: Config) -> Config:
-        """The section of the decoder."""
-        return c
-
     def heads(self, c: Config) -> Heads:
         """Query heads, KV heads and the width of one."""
         return grouped_heads(self.part(c), "num_attention_heads", "num_key_value_heads")
-
-    def decoder_depth(self, c: Config) -> int:
-        """Blocks of the decoder."""
-        return self.part(c).layers()
-
-    def hidden(self, c: Config) -> int:
-        """Width of the decoder."""
-        return self.part(c).whole("hidden_size")
-
-    def vocab(self, c: Config) -> int:
-        """Rows of the decoder's table."""
-        return self.part(c).whole("vocab_size")
-
-    def max_context(self, c: Config) -> int | None:
-        """The decoder's positions."""
-        return self.part(c).whole("max_position_embeddings")
 
 
 class Moonshine(SpeechDecoder):
@@ -180,6 +161,8 @@ class Dia(EncoderDecoder):
     models/dia/modeling_dia.py. The cross-attention has heads of its own.
     """
 
+    depth_key = "num_hidden_layers"
+
     def blocks(self, c: Config, source: int | None) -> Stack[Block]:
         """Grouped heads over its own tokens, others over the text."""
         cross = self.cross_heads(c)
@@ -240,25 +223,9 @@ class Dia(EncoderDecoder):
         query = part.whole("cross_num_attention_heads")
         return Heads(query, part.whole("cross_num_key_value_heads"), dim, dim)
 
-    def decoder_depth(self, c: Config) -> int:
-        """Blocks of the decoder."""
-        return self.part(c).layers()
-
-    def hidden(self, c: Config) -> int:
-        """Width of the decoder."""
-        return self.part(c).whole("hidden_size")
-
-    def vocab(self, c: Config) -> int:
-        """Codes of one channel."""
-        return self.part(c).whole("vocab_size")
-
     def source_tokens(self, c: Config) -> int | None:
         """The encoder's positions."""
         return c.section("encoder_config").whole("max_position_embeddings")
-
-    def max_context(self, c: Config) -> int | None:
-        """The decoder's positions."""
-        return self.part(c).whole("max_position_embeddings")
 
 
 def grouped_heads(c: Config, query_key: str, kv_key: str) -> Heads:

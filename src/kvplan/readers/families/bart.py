@@ -287,6 +287,7 @@ class Fsmt(Bart):
 class ProphetNet(Bart):
     """Several future tokens at once: relative positions in each layer, a table of streams."""
 
+    depth_key = "num_decoder_layers"
     position_offset = 0
     separate_tables_alone = 2
 
@@ -313,7 +314,3 @@ class ProphetNet(Bart):
     def heads(self, c: Config) -> Heads:
         """The decoder's heads."""
         return equal_heads(c, self.hidden(c), "num_decoder_attention_heads")
-
-    def decoder_depth(self, c: Config) -> int:
-        """Blocks of the decoder."""
-        return c.layers("num_decoder_layers")

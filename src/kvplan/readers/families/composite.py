@@ -84,6 +84,10 @@ class Composite(Family):
         """Another nested config."""
         return self.renamed(c.section(key))
 
+    def vision_width(self, c: Config) -> int:
+        """The width of the encoder of images."""
+        return self.part(c, "vision_config").whole("hidden_size")
+
     def renamed(self, section: Config) -> Config:
         """A nested config under the name that its type has now."""
         newer = dict(self.older_types).get(section.model_type)

@@ -34,10 +34,12 @@ DECODER_ALONE = ("ForCausalLM", "Decoder")
 class EncoderDecoder(Family):
     """An encoder, and a decoder whose every block attends to its own tokens and to the encoder's.
 
-    ``source_length`` is the key of the longest input the encoder takes.
+    ``source_length`` is the key of the longest input the encoder takes, ``depth_key`` that of the
+    decoder's blocks.
     """
 
     source_length: str = "max_position_embeddings"
+    depth_key: str = "decoder_layers"
 
     def describe(self, c: Config, options: Options = NO_OPTIONS) -> Description:
         """Tables, decoder, encoder and head of the class that the config names."""
@@ -83,17 +85,21 @@ class EncoderDecoder(Family):
         """The shape of the decoder's attentions."""
         raise NotImplementedError
 
+    def part(self, c: Config) -> Config:
+        """The config of the decoder, where it is a section of its own."""
+        return c
+
     def decoder_depth(self, c: Config) -> int:
         """Blocks of the decoder."""
-        return c.layers("decoder_layers")
+        return self.part(c).layers(self.depth_key)
 
     def hidden(self, c: Config) -> int:
         """Width of the decoder."""
-        return c.whole("hidden_size")
+        return self.part(c).whole("hidden_size")
 
     def vocab(self, c: Config) -> int:
         """Rows of the output projection."""
-        return c.whole("vocab_size")
+        return self.part(c).whole("vocab_size")
 
     def tied(self, c: Config) -> bool:
         """Whether tables and head are one tensor."""
@@ -105,7 +111,7 @@ class EncoderDecoder(Family):
 
     def max_context(self, c: Config) -> int | None:
         """The longest decoder sequence that the config declares."""
-        return c.whole("max_position_embeddings")
+        return self.part(c).whole("max_position_embeddings")
 
 
 def decoder_alone(c: Config) -> bool:

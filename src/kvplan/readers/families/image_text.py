@@ -52,6 +52,8 @@ class Pix2Struct(EncoderDecoder):
     models/pix2struct/modeling_pix2struct.py.
     """
 
+    depth_key = "num_layers"
+
     def tables(self, c: Config, alone: bool) -> Weights:
         """The decoder's."""
         return parts.embedding(self.vocab(c), self.hidden(c))
@@ -94,18 +96,6 @@ class Pix2Struct(EncoderDecoder):
         """The decoder's heads."""
         count, dim = self.part(c).whole("num_heads"), self.part(c).whole("d_kv")
         return Heads(count, count, dim, dim)
-
-    def decoder_depth(self, c: Config) -> int:
-        """Blocks of the decoder."""
-        return self.part(c).layers("num_layers")
-
-    def hidden(self, c: Config) -> int:
-        """Width of the decoder."""
-        return self.part(c).whole("hidden_size")
-
-    def vocab(self, c: Config) -> int:
-        """Rows of the decoder's table."""
-        return self.part(c).whole("vocab_size")
 
     def tied(self, c: Config) -> bool:
         """The enclosing config's word (configuration_pix2struct.py, __post_init__)."""

@@ -21,6 +21,7 @@ from kvplan.readers.families.t5 import T5, TRAINED_TOKENS
 class MusicgenDecoder(Bart):
     """models/musicgen/modeling_musicgen.py: a table and a head for each channel of codes."""
 
+    depth_key = "num_hidden_layers"
     position_offset = None
     embedding_norm = False
     final_norm = True
@@ -48,10 +49,6 @@ class MusicgenDecoder(Bart):
     def heads(self, c: Config) -> Heads:
         """The decoder's heads."""
         return equal_heads(c, self.hidden(c), "num_attention_heads")
-
-    def decoder_depth(self, c: Config) -> int:
-        """Blocks of the decoder."""
-        return c.layers()
 
 
 class MelodyDecoder(MusicgenDecoder):

@@ -46,9 +46,7 @@ class AyaVision(Composite):
 
     def joined_width(self, c: Config) -> int:
         """A square of ``downsample_factor`` patches as one vector."""
-        return (
-            self.part(c, "vision_config").whole("hidden_size") * c.whole("downsample_factor") ** 2
-        )
+        return self.vision_width(c) * c.whole("downsample_factor") ** 2
 
     def gated(self, c: Config, text: Config, default: int) -> Weights:
         """Up to ``alignment_intermediate_size``, half of which gates the other half."""
@@ -72,10 +70,7 @@ class DeepseekVL(Composite):
 
     def joint(self, c: Config, text: Config) -> Weights:
         """models/deepseek_vl/modeling_deepseek_vl.py, DeepseekVLAligner."""
-        width, hidden = (
-            self.part(c, "vision_config").whole("hidden_size"),
-            text.whole("hidden_size"),
-        )
+        width, hidden = self.vision_width(c), text.whole("hidden_size")
         return projections(width, hidden, hidden)
 
 
@@ -86,10 +81,7 @@ class FastVlm(EitherTies):
 
     def joint(self, c: Config, text: Config) -> Weights:
         """models/fast_vlm/modeling_fast_vlm.py, FastVlmMultiModalProjector."""
-        width, hidden = (
-            self.part(c, "vision_config").whole("hidden_size"),
-            text.whole("hidden_size"),
-        )
+        width, hidden = self.vision_width(c), text.whole("hidden_size")
         return projections(width, hidden, hidden, bias=c.flag("multimodal_projector_bias"))
 
 
@@ -101,7 +93,7 @@ class InternVL(Composite):
     def joint(self, c: Config, text: Config) -> Weights:
         """models/internvl/modeling_internvl.py, InternVLMultiModalProjector."""
         side = int(1 / ratio) if (ratio := c.number("downsample_ratio")) > 0 else 0
-        joined = self.part(c, "vision_config").whole("hidden_size") * side**2
+        joined = self.vision_width(c) * side**2
         hidden = text.whole("hidden_size")
         return (*parts.norm(joined, "layer"), *projections(joined, hidden, hidden))
 
@@ -117,7 +109,7 @@ class Lfm2VL(Composite):
 
     def joint(self, c: Config, text: Config) -> Weights:
         """models/lfm2_vl/modeling_lfm2_vl.py, Lfm2VlMultiModalProjector."""
-        width = self.part(c, "vision_config").whole("hidden_size")
+        width = self.vision_width(c)
         joined = width * c.whole("downsample_factor") ** 2
         norm = parts.norm(joined, "layer") if c.flag("projector_use_layernorm") else ()
         inner = c.whole("projector_hidden_size")
@@ -132,10 +124,7 @@ class LightOnOcr(Composite):
 
     def joint(self, c: Config, text: Config) -> Weights:
         """models/lighton_ocr/modeling_lighton_ocr.py, LightOnOcrMultiModalProjector."""
-        width, hidden = (
-            self.part(c, "vision_config").whole("hidden_size"),
-            text.whole("hidden_size"),
-        )
+        width, hidden = self.vision_width(c), text.whole("hidden_size")
         joined = width * c.whole("spatial_merge_size") ** 2
         return (*parts.norm(width), *projections(joined, width, hidden, hidden, bias=False))
 
@@ -235,7 +224,7 @@ class DeepseekVLHybrid(Composite):
             *parts.convolution("", channels, channels * 2, 3, 3, bias=False),
             *parts.convolution("", channels * 2, channels * 4, 3, 3, bias=False),
             *parts.scalar(1),
-            *projections(self.part(c, "vision_config").whole("hidden_size"), half),
+            *projections(self.vision_width(c), half),
             *projections(channels * 4, half),
             *projections(hidden, hidden),
         )
@@ -249,10 +238,7 @@ class Aria(Composite):
 
     def joint(self, c: Config, text: Config) -> Weights:
         """models/aria/modeling_aria.py, AriaProjector: an attention behind three projections."""
-        width, hidden = (
-            self.part(c, "vision_config").whole("hidden_size"),
-            text.whole("hidden_size"),
-        )
+        width, hidden = self.vision_width(c), text.whole("hidden_size")
         return (
             *parts.scalar(self.queries(c) * width),
             *parts.linear("", width, width, count=3),

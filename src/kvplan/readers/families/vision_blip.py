@@ -51,7 +51,7 @@ class Blip(EitherTies):
 
     def text_section(self, c: Config) -> Config:
         """The width that is read is the image's (BlipConfig, __post_init__)."""
-        width = self.part(c, "vision_config").whole("hidden_size")
+        width = self.vision_width(c)
         return super().text_section(c).with_values(encoder_hidden_size=width)
 
 
@@ -67,7 +67,7 @@ class Blip2(Composite):
         width = own.whole("hidden_size")
         return (
             *parts.scalar(c.whole("num_query_tokens") * width),
-            *self.queries(own, self.part(c, "vision_config").whole("hidden_size")),
+            *self.queries(own, self.vision_width(c)),
             *parts.linear("", width, text.whole("hidden_size"), bias=True),
         )
 

@@ -22,7 +22,7 @@ class Gemma3Vision(Composite):
 
     def joint(self, c: Config, text: Config) -> Weights:
         """models/gemma3/modeling_gemma3.py, Gemma3MultiModalProjector."""
-        width = self.part(c, "vision_config").whole("hidden_size")
+        width = self.vision_width(c)
         return (*parts.norm(width), *parts.linear("", width, text.whole("hidden_size")))
 
 

@@ -19,7 +19,7 @@ class Idefics3(Composite):
 
     def joint(self, c: Config, text: Config) -> Weights:
         """models/idefics3/modeling_idefics3.py, Idefics3SimpleMLP."""
-        joined = self.part(c, "vision_config").whole("hidden_size") * c.whole("scale_factor") ** 2
+        joined = self.vision_width(c) * c.whole("scale_factor") ** 2
         return parts.linear("", joined, text.whole("hidden_size"))
 
 
@@ -30,7 +30,7 @@ class Idefics2(Composite):
 
     def joint(self, c: Config, text: Config) -> Weights:
         """models/idefics2/modeling_idefics2.py, Idefics2Connector."""
-        width = self.part(c, "vision_config").whole("hidden_size")
+        width = self.vision_width(c)
         inner, hidden = text.whole("intermediate_size"), text.whole("hidden_size")
         projection = (
             *parts.linear("", width, inner, count=2),

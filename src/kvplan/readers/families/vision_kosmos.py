@@ -64,10 +64,7 @@ class Kosmos25(Composite):
 
     def joint(self, c: Config, text: Config) -> Weights:
         """models/kosmos2/modeling_kosmos2.py, Kosmos2ImageToTextProjection."""
-        width, hidden = (
-            self.part(c, "vision_config").whole("hidden_size"),
-            text.whole("hidden_size"),
-        )
+        width, hidden = self.vision_width(c), text.whole("hidden_size")
         return (
             *parts.linear("", width, hidden, bias=True),
             *parts.scalar(c.whole("latent_query_num") * hidden),

@@ -61,7 +61,7 @@ class Granite4Vision(Composite):
 
     def projector(self, c: Config, hidden: int) -> Weights:
         """Granite4VisionWindowQFormerDownsampler; the Q-Former has the image's width."""
-        width = self.part(c, "vision_config").whole("hidden_size")
+        width = self.vision_width(c)
         queries = self.part(c, "qformer_config").with_values(hidden_size=width)
         query, window = self.rate(c)
         return (
@@ -90,7 +90,7 @@ class GraniteDocling(Composite):
         if not c.has("density_router_hidden_size"):
             return ()
         width, inner = (
-            self.part(c, "vision_config").whole("hidden_size"),
+            self.vision_width(c),
             c.whole("density_router_hidden_size"),
         )
         norm = parts.norm(width, "layer")

@@ -13,40 +13,18 @@ import re
 import statistics
 import sys
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import kvplan
 from tests import oracle_cases as oracle
+from tests.peer_models import MODELS, TOKENS
 from tests.readers import test_oracle as judged
 
 ROOT = Path(__file__).parent.parent
 PEERS = ROOT / "tests" / "reference" / "peers"
 PAGE = ROOT / "docs" / "accuracy.md"
-TOKENS = 32_768
-
-# The models of the peers' table, and what kvplan is asked for.
-NAMES = {
-    "Llama-3.1-8B": "meta-llama/Llama-3.1-8B",
-    "Qwen3-0.6B": "Qwen/Qwen3-0.6B",
-    "Qwen3-32B": "Qwen/Qwen3-32B",
-    "DeepSeek-V3": "deepseek-ai/DeepSeek-V3",
-    "Gemma-3-27B": "google/gemma-3-27b-it",
-    "Gemma-3-27B-text": "google/gemma-3-27b-it",
-    "gpt-oss-120b": "openai/gpt-oss-120b",
-    "Qwen3-Next-80B-A3B": "Qwen/Qwen3-Next-80B-A3B-Instruct",
-    "Jamba-1.5-Mini": "ai21labs/AI21-Jamba-1.5-Mini",
-    "Llama-4-Scout": "meta-llama/Llama-4-Scout-17B-16E-Instruct",
-    "Mamba2-2.7B": "state-spaces/mamba2-2.7b",
-    "DeepSeek-V3.2": "deepseek-ai/DeepSeek-V3.2",
-    "Gemma-3n-E4B": "google/gemma-3n-E4B-it",
-    "Nemotron-3-Nano": "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16",
-    "Qwen3.5-27B": "Qwen/Qwen3.5-27B",
-    "Gemma-4-26B-A4B": "google/gemma-4-26B-A4B",
-    "Whisper-large-v3": "openai/whisper-large-v3",
-    "Kimi-K3": "moonshotai/Kimi-K3",
-    "MiniMax-M3": "MiniMaxAI/MiniMax-M3",
-}
 # The ten that the README shows.
 SHORT = (
     "Llama-3.1-8B",
@@ -76,13 +54,15 @@ def rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(lines, delimiter="\t"))
 
 
+@cache
 def judge() -> dict[str, int | None]:
     """What transformers itself keeps, by model."""
     found = json.loads((PEERS / "oracle.json").read_text(encoding="utf-8"))["models"]
     sizes = {name: row["bytes"] for name, row in found.items()}
-    return {name: sizes.get(name.removesuffix("-text")) for name in NAMES}
+    return {name: sizes.get(name.removesuffix("-text")) for name in MODELS}
 
 
+@cache
 def engine_sizes() -> dict[str, int]:
     """The table's own truth: whole windows, states as vLLM keeps them."""
     return {
@@ -96,7 +76,7 @@ def peers() -> list[Peer]:
     """Every tool of the table that sizes a cache."""
     found: dict[str, dict[str, int | None]] = {}
     for row in rows(PEERS / "accuracy.tsv"):
-        if row["model"] in NAMES:
+        if row["model"] in MODELS:
             figure = row["its_figure_bytes"]
             size = round(float(figure)) if re.fullmatch(r"[\d.]+", figure) else None
             found.setdefault(row["peer"], {})[row["model"]] = size
@@ -114,7 +94,7 @@ def is_right(size: int | None, model: str) -> bool:
 
 def ours(model: str) -> int:
     """What kvplan answers."""
-    found: int = kvplan.size(NAMES[model], context=TOKENS).bytes(TOKENS)
+    found: int = kvplan.size(MODELS[model], context=TOKENS).bytes(TOKENS)
     return found
 
 
@@ -196,9 +176,9 @@ def peers_section() -> str:
             for name, size in truth.items()
         ],
     )  # fmt: skip
-    lines = [("kvplan", *(ratio(ours(name), name) for name in NAMES))]
+    lines = [("kvplan", *(ratio(ours(name), name) for name in MODELS))]
     lines += [
-        (peer.name, *(ratio(peer.sizes.get(name), name) for name in NAMES)) for peer in peers()
+        (peer.name, *(ratio(peer.sizes.get(name), name) for name in MODELS)) for peer in peers()
     ]
     return f"""## Other tools on the same models
 
@@ -208,7 +188,7 @@ One sequence of {TOKENS:,} tokens in bf16, run on 2026-11-30 (`tests/reference/p
 
 As a share of what transformers keeps; **bold** is right (within 0.1%, or what an engine keeps of the same model), – is no answer.
 
-{table(("tool", *NAMES), lines)}
+{table(("tool", *MODELS), lines)}
 """
 
 

@@ -36,7 +36,7 @@ class Chosen:
         return Launch(self._settings)
 
 
-def check_heads(model: Model, ranks: int, flag: str) -> None:
+def check_heads(model: Model, ranks: int, flag: str, counted: str = "ranks") -> None:
     """Attention has to be cut into whole heads.
 
     Raises:
@@ -47,7 +47,7 @@ def check_heads(model: Model, ranks: int, flag: str) -> None:
     heads = ", ".join(map(str, query_heads(model)))
     sizes = " or ".join(map(str, nearest_sizes(model, ranks)))
     raise BadValue(
-        f"{model.name} has {heads} query heads, which {ranks} ranks of tensor parallelism do not "
-        "divide.",
+        f"{model.name} has {heads} query heads, which {ranks} {counted} of tensor parallelism do "
+        "not divide.",
         f"The nearest that do: {flag} {sizes}.",
     )

@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from kvplan.core.curve import Curve
-from kvplan.core.errors import BadValue
 from kvplan.core.formats import FORMATS
 from kvplan.core.launch import Launch, Setting
 from kvplan.core.layers import FullAttention, Layer
 from kvplan.core.ledger import Ledger, Term
 from kvplan.core.model import Model
 from kvplan.core.pool import Pool
-from kvplan.core.sharding import divides, nearest_sizes, query_heads, rank_curve
+from kvplan.core.sharding import divides, rank_curve
 from kvplan.core.stack import Stack
 from kvplan.core.units import ceil_div, format_bytes
 from kvplan.engines.base import Asked, Capacity, Change, Engine, EnginePlan, Node
+from kvplan.engines.chosen import check_heads
 from kvplan.engines.demand import Demand, longest_context
 from kvplan.engines.flags import Flag, FlagTable, cache_format, size
 from kvplan.engines.weights import unknown_weights
@@ -94,7 +94,7 @@ class PlainEngine(Engine):
         Raises:
             BadValue: query heads that do not divide over the cards, or weights that are unknown.
         """
-        _check_layout(model, node.gpus)
+        check_heads(model, node.gpus, "--gpus", "cards")
         weights, weights_source = _weights(model, asked)
         allowance = asked.flags.get("--allowance", 0)
         fmt = asked.flags.get("--kv-dtype", FORMATS["bf16"])
@@ -158,18 +158,6 @@ class PlainEngine(Engine):
             note = "needs another checkpoint: the heads are trained"
             flag = "--set num_key_value_heads"
             yield Change("half the KV heads", flag, fewer, node, asked, note)
-
-
-def _check_layout(model: Model, gpus: int) -> None:
-    if divides(model, gpus):
-        return
-    heads = ", ".join(map(str, query_heads(model)))
-    sizes = " or ".join(map(str, nearest_sizes(model, gpus)))
-    raise BadValue(
-        f"{model.name} has {heads} query heads, which {gpus} cards of tensor parallelism do not "
-        "divide.",
-        f"The nearest that do: --gpus {sizes}.",
-    )
 
 
 def _weights(model: Model, asked: Asked) -> tuple[int, str]:

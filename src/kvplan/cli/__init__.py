@@ -13,6 +13,8 @@ from kvplan._version import __version__
 from kvplan.cli.table import plain
 from kvplan.core.errors import BadQuestion, KvplanError
 
+ENGINE_VERBS = ("fit", "advise", "simulate")  # that take an engine's own flags beside theirs
+
 app = typer.Typer(
     name="kvplan",
     help="Size, fit and explain the KV cache of any language model, to the byte.",
@@ -80,12 +82,14 @@ def run(arguments: list[str]) -> int:
 
 def _prepared(arguments: list[str], verb: str) -> list[str]:
     """The arguments, with an engine's own flags told from the verb's."""
-    if verb != "fit" or {"--help", "-h"} & set(arguments):
+    if verb not in ENGINE_VERBS or {"--help", "-h"} & set(arguments):
         return arguments
     from kvplan.cli.engine_flags import carry
     from kvplan.engines.names import DEFAULT_ENGINE
 
-    command = typer.main.get_command(app).commands["fit"]  # type: ignore[attr-defined]
+    command = typer.main.get_command(app).commands.get(verb)  # type: ignore[attr-defined]
+    if command is None:
+        return arguments
     own = {name for option in command.params for name in (*option.opts, *option.secondary_opts)}
     return carry(arguments, own, DEFAULT_ENGINE)
 

@@ -1,4 +1,4 @@
-"""An engine's own flags on the command line of ``fit``, told from the verb's.
+"""An engine's own flags on the command line of a verb that plans, told from the verb's.
 
 The parser of the command line knows the verb's flags alone. What it does not know is an engine's:
 it is taken out here, with its value where the engine's table says that it takes one.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kvplan.cli.table import NONE, Table
 from kvplan.core.units import format_bytes, format_gib, format_seconds
+from kvplan.planning.cost import GIVEN, Cost
 from kvplan.planning.fit import FitAnswer
 
 
@@ -53,13 +54,24 @@ def _figures(answer: FitAnswer) -> Table:
             ("tokens/s each, at most", f"{speed.tokens_per_s_per_sequence:,.1f}"),
         ]
     if cost:
-        rows.append(("an hour", f"{cost.per_hour:,.2f} {cost.currency}"))
-    if cost and cost.per_sequence_hour is not None:
-        rows.append(("a conversation-hour", f"{cost.per_sequence_hour:,.4f} {cost.currency}"))
-    if cost and cost.per_million_output_tokens is not None:
-        price = f"{cost.per_million_output_tokens:,.2f} {cost.currency}"
-        rows.append(("a million output tokens, at least", price))
+        rows += _money(cost)
     return Table("", ("what it holds", ""), tuple(rows), "lr")
+
+
+def _money(cost: Cost) -> list[tuple[str, str]]:
+    """The hour by its price and where that is from, and what it comes to."""
+    currency = cost.currency
+    priced = "" if cost.rate.kind == GIVEN else f" ({cost.rate.said})"
+    rows = [(f"an hour{priced}", f"{cost.per_hour:,.2f} {currency}")]
+    if cost.per_sequence_hour is not None:
+        rows.append(("a conversation-hour", f"{cost.per_sequence_hour:,.4f} {currency}"))
+    if cost.per_million_input_tokens is not None:
+        price = f"{cost.per_million_input_tokens:,.4f} {currency}"
+        rows.append(("a million input tokens, at least", price))
+    if cost.per_million_output_tokens is not None:
+        price = f"{cost.per_million_output_tokens:,.2f} {currency}"
+        rows.append(("a million output tokens, at least", price))
+    return rows
 
 
 def _tiers(answer: FitAnswer) -> Table:
@@ -117,6 +129,8 @@ def explanation(answer: FitAnswer) -> list[str]:
             f"{q.bandwidth_bytes_per_s / 1e9:,.0f} GB/s: {format_seconds(answer.speed.step_s)}. "
             "A bound: no step is faster."
         )
+    if answer.cost:
+        lines.append(f"An hour of one card: {answer.cost.rate.source}.")
     settings = {flag: (s.value, s.source) for flag, s in plan.launch.settings.items()}
     lines += [
         f"  {flag} = {value} ({origin})"

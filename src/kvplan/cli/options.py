@@ -34,6 +34,34 @@ EncoderTokens = Annotated[
     typer.Option("--encoder-tokens", help="Length of the encoder, for cross-attention models."),
 ]
 
+Price = Annotated[
+    float | None,
+    typer.Option("--price", help="Of one card for one hour. Default: the cheapest list price."),
+]
+Currency = Annotated[str, typer.Option("--currency", help="Of every price.")]
+ExchangeRate = Annotated[
+    float | None,
+    typer.Option("--exchange-rate", help="Of the currency for a dollar: list prices are in USD."),
+]
+PriceKind = Annotated[str, typer.Option("--price-kind", help="on-demand, spot or reserved.")]
+Discount = Annotated[
+    str | None, typer.Option("--discount", help="A reservation's, off the list: 40%.")
+]
+Provider = Annotated[str | None, typer.Option("--provider", help="Whose list prices.")]
+Capital = Annotated[
+    float | None, typer.Option("--capital", help="Of one owned card, with its part of the host.")
+]
+LifeYears = Annotated[
+    float | None, typer.Option("--life-years", help="Of an owned card. Default: 4.")
+]
+PowerPrice = Annotated[float | None, typer.Option("--power-price", help="Of one kWh.")]
+Pue = Annotated[
+    float | None, typer.Option("--pue", help="Power of the site over the cards'. Default: 1.3.")
+]
+PowerWatts = Annotated[
+    float | None, typer.Option("--power-watts", help="Of one card. Default: its board power.")
+]
+
 
 def parse_overrides(given: list[str] | None) -> dict[str, Any]:
     """``key=value`` pairs; a value is JSON where it reads as such, else a text.

@@ -10,6 +10,7 @@ from kvplan.core.units import format_bytes
 from kvplan.engines.base import EnginePlan
 from kvplan.planning.answer import Answer
 from kvplan.planning.cost import Cost, cost_of
+from kvplan.planning.cost.pricing import USD, pricing_of
 from kvplan.planning.joined import join
 from kvplan.planning.levers import Lever, levers_of
 from kvplan.planning.nearest import nearest
@@ -89,8 +90,8 @@ class FitAnswer(Answer):
 
     @property
     def cost(self) -> Cost | None:
-        """What the cards cost; None without a price."""
-        return cost_of(self.question, self.sequences, self.speed)
+        """What the cards cost; None where no price is given or listed."""
+        return cost_of(self.plan, self.question.pricing, self.sequences, self.speed)
 
     @property
     def tiers(self) -> list[TierAnswer]:
@@ -155,7 +156,16 @@ def fit(
     kv_pool: int | str | None = None,
     shared_prefix: int | str | None = None,
     price: float | None = None,
-    currency: str = "USD",
+    currency: str = USD,
+    exchange_rate: float | None = None,
+    price_kind: str = "on-demand",
+    discount: float | str | None = None,
+    provider: str | None = None,
+    capital: float | None = None,
+    life_years: float | None = None,
+    power_price: float | None = None,
+    pue: float | None = None,
+    power_watts: float | None = None,
     set: Mapping[str, Any] | None = None,
     encoder_tokens: int | str | None = None,
     assume: str = "",
@@ -182,8 +192,17 @@ def fit(
         host_bandwidth: of the link from one card to its host's memory, one way, as ``25GB/s``.
         kv_pool: one card's pool as a log states it, instead of predicting it.
         shared_prefix: tokens that all conversations share and that are kept once.
-        price: of one card for one hour.
-        currency: of the price.
+        price: of one card for one hour; default: the cheapest list price of the device.
+        currency: of every price.
+        exchange_rate: of the currency for a dollar, for list prices.
+        price_kind: ``on-demand``, ``spot`` or ``reserved``.
+        discount: what a reservation takes off the list, as ``40%``.
+        provider: whose list prices.
+        capital: of one card that is owned, with its part of the host.
+        life_years: of a card that is owned; default: 4.
+        power_price: of one kWh.
+        pue: power of the site over that of the cards; default: 1.3.
+        power_watts: of one card; default: its board power.
         set: config keys to replace.
         encoder_tokens: the encoder's length, for models with cross-attention.
         assume: ``full`` sizes a config of an unknown type as full attention.
@@ -218,8 +237,19 @@ def fit(
         host_bandwidth=host_bandwidth,
         kv_pool=kv_pool,
         shared_prefix=shared_prefix,
-        price=price,
-        currency=currency,
+        pricing=pricing_of(
+            price=price,
+            currency=currency,
+            exchange_rate=exchange_rate,
+            price_kind=price_kind,
+            discount=discount,
+            provider=provider,
+            capital=capital,
+            life_years=life_years,
+            power_price=power_price,
+            pue=pue,
+            power_watts=power_watts,
+        ),
         set=asked.set,
         encoder_tokens=encoder_tokens,
         assume=assume,

@@ -21,6 +21,7 @@ from kvplan.core.units import (
 from kvplan.engines.base import Asked, Engine, Node
 from kvplan.engines.names import DEFAULT_ENGINE
 from kvplan.engines.registry import engine_of
+from kvplan.planning.cost.pricing import LIST, Pricing
 from kvplan.readers import mig, unified
 from kvplan.readers.devices import find_device
 from kvplan.readers.families.base import Options
@@ -46,8 +47,7 @@ class Question:
     asked: Asked
     bandwidth_bytes_per_s: int | None
     host_link: HostLink | None
-    price: float | None
-    currency: str
+    pricing: Pricing
     sources: Mapping[str, tuple[object, str]]
     warnings: tuple[str, ...]
 
@@ -68,8 +68,7 @@ def ask(
     host_bandwidth: int | str | None = None,
     kv_pool: int | str | None = None,
     shared_prefix: int | str | None = None,
-    price: float | None = None,
-    currency: str = "USD",
+    pricing: Pricing = LIST,
     set: Mapping[str, Any] | None = None,
     encoder_tokens: int | str | None = None,
     assume: str = "",
@@ -86,7 +85,6 @@ def ask(
         model, overrides=set, options=Options(encoder_tokens=length), assume=assume, offline=offline
     )
     cards = parse_count(gpus, "--gpus", MAX_GPUS)
-    _check_price(price)
     spoken = engine_of(engine)
     device, said = _device(gpu, gpu_memory)
     parsed = spoken.flags.parse(flags or {})
@@ -115,8 +113,7 @@ def ask(
         ),
         bandwidth_bytes_per_s=rate or None,
         host_link=_host_link(device, host_bandwidth),
-        price=price,
-        currency=_currency(currency),
+        pricing=pricing,
         sources={
             "--gpu-memory": _origin(gpu_memory, memory, device.memory_note or "device table"),
             "--bandwidth": _origin(bandwidth, rate, "device table"),
@@ -131,11 +128,6 @@ def ask(
             *_memory_unit_warning(gpu_memory),
         ),
     )
-
-
-def _check_price(price: float | None) -> None:
-    if price is not None and not (isinstance(price, int | float) and 0 <= price < 1e9):
-        raise BadValue(f"--price {str(price)[:40]} is not a price of one card for one hour.")
 
 
 def _wanted(concurrency: int | None) -> int | None:
@@ -159,13 +151,6 @@ def _bandwidth(given: int | str) -> int:
     if rate < 1:
         raise BadValue("--bandwidth 0 reads nothing.", "Give a rate such as 2000GB/s.")
     return rate
-
-
-def _currency(given: str) -> str:
-    said = str(given)
-    if not said.strip() or not said.isprintable() or len(said) > 8:
-        raise BadValue(f"--currency {said[:20]!r} is not a currency.", "Write it like USD or €.")
-    return said.strip().upper()
 
 
 def _device(gpu: str | None, gpu_memory: int | str | None) -> tuple[Device, tuple[str, ...]]:

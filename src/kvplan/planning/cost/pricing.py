@@ -1,0 +1,216 @@
+"""What one card costs for one hour, and where that is from.
+
+    --price 2.95                              as it was given
+    --capital 30000 --life-years 4            owned: capital over its life, and power
+      --power-price 0.12 --pue 1.3
+    neither                                   the cheapest list price of the device, dated
+
+A list price is in US dollars; ``--exchange-rate`` is what one of them is in ``--currency``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kvplan.core.device import Device
+from kvplan.core.errors import BadValue
+from kvplan.readers.prices import KINDS, ON_DEMAND, ListPrice, cheapest, providers
+
+USD: Final = "USD"
+GIVEN: Final = "given"
+RESERVED: Final = "reserved"
+PRICE_KINDS: Final = (*KINDS, RESERVED)
+HOURS_A_YEAR: Final = 8766.0  # 365.25 days
+USUAL_LIFE_YEARS: Final = 4.0
+USUAL_PUE: Final = 1.3
+MOST: Final = 1e9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """One card for one hour in ``currency``, and where that is from.
+
+    ``said`` names it shortly, with its date or that it has none; ``date`` is None then.
+    ``instance_gpus`` are the cards of the instance that is rented whole.
+    """
+
+    per_gpu_hour: float
+    currency: str
+    kind: str
+    said: str
+    source: str
+    date: str | None = None
+    instance_gpus: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is beside the figure: its kind, source and date."""
+        return {"kind": self.kind, "source": self.source, "date": self.date}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pricing:
+    """How the hour of a card is priced; what is not given is taken from the list.
+
+    ``discount`` is the share that a reservation takes off the list, ``capital`` the price of one
+    card with its part of the host, in ``currency``; ``power_price`` is of one kWh.
+    """
+
+    price: float | None = None
+    currency: str = USD
+    exchange_rate: float | None = None
+    kind: str = ON_DEMAND
+    discount: float = 0.0
+    provider: str = ""
+    capital: float | None = None
+    life_years: float = USUAL_LIFE_YEARS
+    power_price: float = 0.0
+    pue: float = USUAL_PUE
+    power_w: float | None = None
+
+    def rate(self, device: Device, group: int = 1) -> Rate | None:
+        """The hour of one card in a group of ``group``; None where no price is known.
+
+        Raises:
+            BadValue: an owned card whose power is paid for and not known.
+        """
+        if self.price is not None:
+            kind = GIVEN if self.kind == ON_DEMAND else self.kind
+            return Rate(
+                per_gpu_hour=self.price,
+                currency=self.currency,
+                kind=kind,
+                said="given",
+                source="--price",
+            )
+        if self.capital is not None:
+            return self._owned(device, self.capital)
+        dollars = 1.0 if self.currency == USD else self.exchange_rate
+        listed = cheapest(
+            device.name,
+            group,
+            kind=ON_DEMAND if self.kind == RESERVED else self.kind,
+            provider=self.provider,
+        )
+        if not listed or dollars is None:
+            return None
+        return self._listed(listed, dollars)
+
+    def _listed(self, row: ListPrice, dollars: float) -> Rate:
+        less = f" less {self.discount:.0%}" if self.discount else ""
+        rate = f" × {dollars:g}" if self.currency != USD else ""
+        return Rate(
+            per_gpu_hour=row.usd_per_gpu_hour * (1 - self.discount) * dollars,
+            currency=self.currency,
+            kind=self.kind,
+            said=f"{row.provider} {self.kind}{less}, {row.date or 'undated'}",
+            source=(
+                f"{row.provider} {row.instance}, {row.region}: {row.usd_per_gpu_hour:g} USD a card"
+                f"{less}{rate}; {row.said}; {row.source}"
+            ),
+            date=row.date,
+            instance_gpus=row.gpus,
+        )
+
+    def _owned(self, device: Device, capital: float) -> Rate:
+        watts = device.tdp_w if self.power_w is None else self.power_w
+        if watts is None and self.power_price:
+            raise BadValue(
+                f"What {device.title} draws is not known.", "Pass --power-watts of one card."
+            )
+        bought = capital / (self.life_years * HOURS_A_YEAR)
+        power = (watts or 0.0) / 1000 * self.pue * self.power_price
+        drawn = f" + {watts:g} W × {self.pue:g} × {self.power_price:g} a kWh" if power else ""
+        return Rate(
+            per_gpu_hour=bought + power,
+            currency=self.currency,
+            kind="owned",
+            said="owned",
+            source=f"{capital:,.0f} over {self.life_years:g} years{drawn}",
+        )
+
+
+LIST: Final = Pricing()
+
+
+def pricing_of(
+    *,
+    price: float | None = None,
+    currency: str = USD,
+    exchange_rate: float | None = None,
+    price_kind: str = ON_DEMAND,
+    discount: float | str | None = None,
+    provider: str | None = None,
+    capital: float | None = None,
+    life_years: float | None = None,
+    power_price: float | None = None,
+    pue: float | None = None,
+    power_watts: float | None = None,
+) -> Pricing:
+    """The flags of money, read and checked.
+
+    Raises:
+        BadValue: a price, a rate or a kind that cannot be.
+    """
+    if price_kind not in PRICE_KINDS:
+        known = ", ".join(PRICE_KINDS)
+        raise BadValue(f"--price-kind {str(price_kind)[:40]!r} is not one of {known}.")
+    off = _share(discount)
+    if price_kind == RESERVED and price is None and capital is None and not off:
+        raise BadValue(
+            "No reserved price is listed.", "Pass --price, or --discount off the on-demand list."
+        )
+    said = (provider or "").strip()
+    if said and not any(said.lower() in name.lower() for name in providers()):
+        raise BadValue(f"No prices of {said[:40]!r} are listed.", f"Of: {', '.join(providers())}.")
+    return Pricing(
+        price=_figure(price, "--price", "a price of one card for one hour"),
+        currency=_currency(currency),
+        exchange_rate=_figure(exchange_rate, "--exchange-rate", "a rate", above=0),
+        kind=price_kind,
+        discount=off,
+        provider=said,
+        capital=_figure(capital, "--capital", "the price of a card"),
+        life_years=_or(life_years, "--life-years", "a life in years", USUAL_LIFE_YEARS, above=0),
+        power_price=_or(power_price, "--power-price", "a price of one kWh", 0.0),
+        pue=_or(pue, "--pue", "a power usage effectiveness", USUAL_PUE, above=0.99),
+        power_w=_figure(power_watts, "--power-watts", "the power of a card"),
+    )
+
+
+def _figure(given: object, flag: str, what: str, above: float = -1.0) -> float | None:
+    """A finite number from 0, or from more than ``above``."""
+    if given is None:
+        return None
+    number = isinstance(given, int | float) and not isinstance(given, bool)
+    if not number or not (0 <= given < MOST and given > above):  # type: ignore[operator]
+        raise BadValue(f"{flag} {str(given)[:40]} is not {what}.")
+    return float(given)  # type: ignore[arg-type]
+
+
+def _or(given: object, flag: str, what: str, usual: float, above: float = -1.0) -> float:
+    found = _figure(given, flag, what, above)
+    return usual if found is None else found
+
+
+def _share(given: float | str | None) -> float:
+    """``0.4`` or ``40%``."""
+    if given is None:
+        return 0.0
+    text = str(given).strip()
+    read: Callable[[str], float] = float
+    try:
+        found = read(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        found = -1.0
+    if not 0 <= found < 1:
+        raise BadValue(f"--discount {text[:40]} is not a share below 1.", "Write 0.4 or 40%.")
+    return found
+
+
+def _currency(given: str) -> str:
+    said = str(given)
+    if not said.strip() or not said.isprintable() or len(said) > 8:
+        raise BadValue(f"--currency {said[:20]!r} is not a currency.", "Write it like USD or €.")
+    return said.strip().upper()

@@ -1,0 +1,67 @@
+"""What one card can do at most: bytes and operations a second, and the link to its neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from kvplan.core.device import Device
+
+SIXTEEN_BITS: Final = ("bf16", "fp16")
+# Weights of a type that a card has no units for are widened to 16 bits in the kernel (vLLM's Marlin
+# for fp8 on Ampere and fp4 on Hopper).
+MULTIPLIED_IN: Final[Mapping[str, tuple[str, ...]]] = {
+    "fp4": ("fp4", *SIXTEEN_BITS),
+    "fp8": ("fp8", *SIXTEEN_BITS),
+    "int8": ("int8", *SIXTEEN_BITS),
+    "16": SIXTEEN_BITS,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """One card's peaks; 0 where a peak is not known.
+
+    ``link_bytes_per_s`` is one way, of one card to its neighbours.
+    """
+
+    name: str
+    vendor: str
+    bytes_per_s: int
+    flops: Mapping[str, int]
+    link_bytes_per_s: int
+    unified: bool = False
+
+    def peak(self, kind: str) -> int:
+        """Operations a second of weights stored so (``fp4``, ``mxfp4``, ``fp8``, ``int8``, ``16``),
+        dense; 0 where it is not known.
+        """
+        names = MULTIPLIED_IN[self.multiplies(kind)]
+        return next((self.flops[name] for name in names if self.flops.get(name)), 0)
+
+    def multiplies(self, kind: str) -> str:
+        """The type that a stored kind is multiplied in.
+
+        MXFP4 weights meet activations of 8 bits where the card multiplies 4 (gpt-oss on Blackwell:
+        MXFP8), of 16 elsewhere.
+        """
+        if kind == "mxfp4":
+            kind = "fp8" if self.flops.get("fp4") else "16"
+        found = next((name for name in MULTIPLIED_IN[kind] if self.flops.get(name)), "16")
+        return "16" if found in SIXTEEN_BITS else found
+
+
+def card_of(device: Device, bandwidth: int | None = None) -> Card | None:
+    """The card of a device; None where its bandwidth is neither known nor given."""
+    rate = bandwidth or device.bandwidth_bytes_per_s
+    if not rate:
+        return None
+    return Card(
+        name=device.name,
+        vendor=device.vendor,
+        bytes_per_s=rate,
+        flops=device.dense_flops,
+        link_bytes_per_s=device.link_bytes_per_s or 0,
+        unified=device.unified_memory,
+    )

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from kvplan.core.errors import BadFile, BadValue, SourceUnreachable
+from kvplan.readers import reach
 
 Source = str | Path | bytes
 
@@ -101,6 +102,7 @@ def _opened(source: Source) -> AbstractContextManager[Readable]:
         return nullcontext(io.BytesIO(source))
     if isinstance(source, str) and _is_text(source):
         return nullcontext(io.BytesIO(source.encode("utf-8", "replace")))
+    reach.check(f"A log that is named ({str(source)[:60]})")
     if source == "-":
         return nullcontext(sys.stdin.buffer)
     path = Path(source)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from kvplan.core.errors import BadFile
 from kvplan.engines.flags import FlagTable
 from kvplan.engines.known_flags import KnownFlags
+from kvplan.readers import reach
 from kvplan.readers.json_text import read_bounded
 from kvplan.readers.yaml_text import MAX_BYTES, read_yaml
 
@@ -34,7 +35,7 @@ def read_config_file(text: str, table: FlagTable, known: KnownFlags) -> FromFile
     """
     path = Path(text[:4096]).expanduser()
     try:
-        is_here = path.is_file()
+        is_here = reach.is_open() and path.is_file()
     except (OSError, ValueError):
         is_here = False
     if not is_here:

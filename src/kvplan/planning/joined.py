@@ -10,6 +10,7 @@ from kvplan.core.errors import BadValue
 from kvplan.engines.base import Engine
 from kvplan.engines.names import DEFAULT_ENGINE
 from kvplan.engines.registry import engine_of
+from kvplan.readers import reach
 from kvplan.readers.open_model import ModelSource
 
 
@@ -97,8 +98,10 @@ def _model(line: str | None, given: ModelSource | None) -> tuple[ModelSource, tu
 
 def _is_elsewhere(line: str) -> bool:
     """Whether it is a path of another machine or of a container."""
+    if not line.startswith(("/", "./", "../", "~")):
+        return False
     try:
-        return line.startswith(("/", "./", "../", "~")) and not Path(line).expanduser().exists()
+        return not (reach.is_open() and Path(line).expanduser().exists())
     except (OSError, RuntimeError, ValueError):
         return True
 

@@ -17,6 +17,7 @@ from kvplan.engines.base import Engine
 from kvplan.engines.known_flags import KnownFlags, known_flags
 from kvplan.engines.registry import engine_of
 from kvplan.planning.config_file import FromFile, read_config_file
+from kvplan.readers import reach
 from kvplan.readers.command_line import Invocation, read_command_line
 from kvplan.readers.json_text import read_bounded
 from kvplan.readers.manifests import read_manifest
@@ -97,7 +98,7 @@ def open_invocation(text: str) -> Invocation:
 def _is_file(path: str) -> bool:
     """Whether it is a file, or is written as the name of a manifest."""
     text = path.strip()
-    if not text or len(text) > 4096 or "\n" in text or "\0" in text:
+    if not text or len(text) > 4096 or "\n" in text or "\0" in text or not reach.is_open():
         return False
     if text.lower().endswith(MANIFESTS) and not any(c.isspace() for c in text):
         return True

@@ -1,6 +1,7 @@
 """A model from anywhere: a parsed config, a file or folder, standard input, a name.
 
 dict               a parsed config.json
+Memory             the beginning of a .gguf, its header
 -                  standard input: a config.json
 a path             a folder, config.json, .gguf, .safetensors or its index
 a catalogue name   any case and punctuation
@@ -20,17 +21,18 @@ from kvplan.core.errors import BadFile, BadValue, SourceUnreachable, UnknownName
 from kvplan.core.model import Model
 from kvplan.core.weight_formats import format_of_name
 from kvplan.core.weights import EXPERT_OUT, Unquantised
-from kvplan.readers import catalogue, defaults
+from kvplan.readers import catalogue, defaults, reach
 from kvplan.readers.families.base import NO_OPTIONS, Options
 from kvplan.readers.hf_config import read_config
 from kvplan.readers.hub_name import HubName, parse_hub_name
 from kvplan.readers.json_text import MAX_BYTES, parse_object, read_bounded
+from kvplan.readers.ranges import Memory
 
 if TYPE_CHECKING:
     from kvplan.readers.gguf.split import Siblings
     from kvplan.readers.ranges import RangeReader
 
-ModelSource = str | Path | Mapping[str, Any]
+ModelSource = str | Path | Mapping[str, Any] | Memory
 
 
 def open_model(
@@ -60,6 +62,10 @@ def open_model(
     reading = _Reading(dict(overrides or {}), options, assume, offline)
     if isinstance(source, Mapping):
         return reading.config(source, "", "config")
+    if isinstance(source, Memory):
+        return reading.gguf(source, name=source.name, source=source.name)
+    if not reach.is_open():
+        return reading.published(source)
     if source == "-":
         return reading.standard_input()
     text = str(source)
@@ -75,7 +81,7 @@ def open_model(
 
 def _check(source: object, overrides: object, assume: object) -> None:
     """What a program may pass and the command cannot."""
-    if not isinstance(source, str | Path | Mapping):
+    if not isinstance(source, str | Path | Mapping | Memory):
         kind = type(source).__name__
         raise BadValue(f"A model is a name, a path or a config, and this is a {kind}.")
     if overrides and not (isinstance(overrides, Mapping) and all(map(_is_text, overrides))):
@@ -234,6 +240,20 @@ class _Reading:
             return self.hub(named)
         raise catalogue.unknown(
             text, "See kvplan models, or give a config.json, a .gguf or a hub id (org/name)."
+        )
+
+    def published(self, source: str | Path) -> Model:
+        """A name of the catalogue or of the hub, and nothing of this machine."""
+        text = str(source)
+        if isinstance(source, Path) or text == "-":
+            reach.check(text[:80])
+        found, named = catalogue.find(text), parse_hub_name(text)
+        if found is not None and not (named and named.is_of_the_hub_alone):
+            return self.known(found, text)
+        if named is not None:
+            return self.hub(named)
+        raise catalogue.unknown(
+            text, "See kvplan models, or give a hub id (org/name) or a config.json's text."
         )
 
     def known(self, found: catalogue.Found, asked: str) -> Model:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from kvplan.core.errors import BadFile, BadValue, SourceUnreachable
 from kvplan.core.units import MIB
 from kvplan.logs.metrics.reading import Reading, read_metrics
+from kvplan.readers import reach
 
 MOST_BYTES: Final = 32 * MIB
 TIMEOUT_S: Final = 10.0
@@ -69,6 +70,7 @@ def fetched(source: str) -> bytes:
     """
     from kvplan.readers.http_ranges import Http
 
+    reach.check("The address of a server")
     address = address_of(source)
     http = Http(address, timeout_s=TIMEOUT_S)
     try:
@@ -80,6 +82,7 @@ def fetched(source: str) -> bytes:
 
 
 def _read(path: Path) -> bytes:
+    reach.check("A saved scrape")
     try:
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)

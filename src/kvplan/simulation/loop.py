@@ -1,0 +1,159 @@
+"""Virtual time: the next event is taken, the clock goes there, and what it brings is queued.
+
+    arrival ─► router ─► server ─► wake ─► step … ─► step's end ─► finished ─► clients ─► arrival
+                                                          └─► wake
+
+Events of one moment are in the order arrivals, ends of steps, wakes, so that a step sees all that
+came until it begins; among equals the first that was queued is first.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, NamedTuple
+
+from kvplan.simulation.clients import Clients
+from kvplan.simulation.outcome import Outcome
+from kvplan.simulation.record import Recorder
+from kvplan.simulation.router import Router
+from kvplan.simulation.servers.base import Batch, Request, Server
+from kvplan.simulation.traffic import Traffic
+
+ARRIVAL, END, WAKE = 0, 1, 2
+FEW_EVENTS: Final = 4096  # between two reports of progress
+
+StepTime = Callable[[Batch], float]
+
+
+class Event(NamedTuple):
+    """What happens at a time; ``rank`` and ``serial`` order those of one moment."""
+
+    time_s: float
+    rank: int
+    serial: int
+    handle: Callable[[], None]
+
+
+@dataclass(slots=True)
+class Loop:
+    """Servers behind a router, and the clients that ask them.
+
+    ``decoders`` are servers that take over after the first token, ``moved_s`` the time that a
+    prompt's cache is under way to one.
+    """
+
+    traffic: Traffic
+    servers: Sequence[Server]
+    router: Router
+    step_s: StepTime
+    decoders: Sequence[Server] = ()
+    decode_router: Router | None = None
+    moved_s: Callable[[Request], float] | None = None
+    progress: Callable[[int], None] | None = None
+    now: float = 0.0
+    events: list[Event] = field(default_factory=list)
+    clients: Clients = field(init=False)
+    recorder: Recorder = field(init=False)
+    busy: set[int] = field(default_factory=set)
+    serial: int = 0
+    ended: int = 0
+    answers: dict[int, int] = field(default_factory=dict)  # whole lengths, while prefilled apart
+
+    def __post_init__(self) -> None:
+        self.clients = Clients(self.traffic)
+        self.recorder = Recorder([*self.servers, *self.decoders])
+
+    def run(self) -> Outcome:
+        """Until nothing is left to happen."""
+        for due in self.clients.first():
+            self._at(due.time_s, ARRIVAL, partial(self._arrive, due.request))
+        handled = 0
+        while self.events:
+            event = heapq.heappop(self.events)
+            self.now = event.time_s
+            event.handle()
+            handled += 1
+            if self.progress and not handled % FEW_EVENTS:
+                self.progress(self.ended)
+        return self.recorder.outcome(self.clients.requests)
+
+    def _at(self, time_s: float, rank: int, handle: Callable[[], None]) -> None:
+        self.serial += 1
+        heapq.heappush(self.events, Event(time_s, rank, self.serial, handle))
+
+    def _arrive(self, request: Request) -> None:
+        if not self.clients.may_send(request):
+            return
+        request.arrived_s = self.now
+        server = self.servers[self.router.choose(request, self.servers)]
+        refused = server.refuses(request) or any(s.refuses(request) for s in self.decoders[:1])
+        if refused:
+            request.rejected = True
+            self._ended(request)
+            return
+        if self.decoders and request.output > 1:
+            self.answers[request.index] = request.output
+            request.output = 1
+        server.add(request)
+        self._wake_soon(server)
+
+    def _wake_soon(self, server: Server) -> None:
+        if id(server) not in self.busy:
+            self.busy.add(id(server))
+            self._at(self.now, WAKE, partial(self._wake, server))
+
+    def _wake(self, server: Server) -> None:
+        """The server's next step begins, if it has one."""
+        batch = server.plan_step()
+        for request in server.admitted:
+            request.admitted_s = self.now
+        self._give_up(server)
+        self.recorder.note(self.now)
+        if batch is None:
+            self.busy.discard(id(server))
+            return
+        self.recorder.num_steps += 1
+        lasts = self.step_s(batch) + batch.moved_s
+        self._at(self.now + lasts, END, partial(self._end, server))
+
+    def _end(self, server: Server) -> None:
+        """The step is over: who has its first token, who is done, and what comes next."""
+        finished = server.end_step()
+        for request in server.begun:
+            request.first_token_s = self.now
+        server.begun.clear()
+        for request in finished:
+            self._finish(request)
+        self._at(self.now, WAKE, partial(self._wake, server))
+
+    def _finish(self, request: Request) -> None:
+        """An answer is whole, or its first token is and the rest is another server's."""
+        whole = self.answers.pop(request.index, None)
+        if whole is None:
+            request.finished_s = self.now
+            self._ended(request)
+            return
+        request.output = whole
+        moved = self.moved_s(request) if self.moved_s else 0.0
+        self._at(self.now + moved, ARRIVAL, partial(self._hand_over, request))
+
+    def _hand_over(self, request: Request) -> None:
+        """The cache of a prompt has come to a server that decodes."""
+        router = self.decode_router or self.router
+        server = self.decoders[router.choose(request, self.decoders)]
+        server.take_over(request)
+        self._wake_soon(server)
+
+    def _give_up(self, server: Server) -> None:
+        for request in server.gave_up:
+            self._ended(request)
+        server.gave_up.clear()
+
+    def _ended(self, request: Request) -> None:
+        """Its client goes on, whether it has an answer or an error."""
+        self.ended += 1
+        for due in self.clients.ended(request, self.now):
+            self._at(due.time_s, ARRIVAL, partial(self._arrive, due.request))

@@ -1,0 +1,401 @@
+"""SGLang's scheduler: prefills before decodes, a radix tree, and retraction where decodes run dry.
+
+    a step is   a batch of prefills, while one can be made     (schedule_policy.py: PrefillAdder)
+                else one token of every running request        (schedule_batch.py: check_decode_mem)
+
+Tokens are free, in the tree (locked by a path or evictable), or a request's own:
+
+    free + tree.evictable + tree.locked + Σ own = capacity
+
+Read in sglang 0.5.12. Left out: mixed chunks, overlap's late release, aborts by the client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kvplan.core.step import Chunk
+from kvplan.core.units import round_up
+from kvplan.simulation.servers.base import Batch, Request, Server, segments
+from kvplan.simulation.servers.radix import Node, RadixTree
+
+# schedule_policy.py: CLIP_MAX_NEW_TOKENS; environ.py, all SGLANG_…: INIT_NEW_TOKEN_RATIO,
+# MIN_NEW_TOKEN_RATIO_FACTOR, NEW_TOKEN_RATIO_DECAY_STEPS, RETRACT_DECODE_STEPS.
+CLIP: Final = 4096
+FIRST_RATIO: Final = 0.7
+LEAST_FACTOR: Final = 0.14
+DECAY_STEPS: Final = 600
+RETRACT_STEPS: Final = 20
+LPM_QUEUE: Final = 128  # _determine_active_policy: beyond so many waiting, first come
+
+ORDERS: Final = ("fcfs", "lpm", "lof", "shortest", "priority")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SglangSettings:
+    """The flags that the scheduler reads, in tokens.
+
+    ``chunk_tokens`` is ``--chunked-prefill-size`` (None: prompts are never cut) and
+    ``prefill_tokens`` ``--max-prefill-tokens``, both of one prefill step.
+    """
+
+    tokens: int
+    page: int = 1
+    max_running: int = 4096
+    chunk_tokens: int | None = 8192
+    prefill_tokens: int = 16384
+    conservativeness: float = 1.0
+    eviction: str = "lru"
+    policy: str = "fcfs"
+    radix: bool = True
+
+
+@dataclass(slots=True)
+class Held:
+    """What a request holds: the node that it locks, tokens on that path, and pages of its own."""
+
+    node: Node
+    shared: int = 0
+    own: int = 0
+
+
+class Ratio:
+    """new_token_ratio: which share of the answers still to come is set aside at admission."""
+
+    def __init__(self, conservativeness: float) -> None:
+        self.first = min(FIRST_RATIO * conservativeness, 1.0)
+        self.least = min(self.first * LEAST_FACTOR, 1.0)
+        self.now = self.first
+
+    def decay(self) -> None:
+        """After a decode step without a retraction."""
+        self.now = max(self.now - (self.first - self.least) / DECAY_STEPS, self.least)
+
+    def retracted(self, left: Sequence[Request]) -> None:
+        """After one, from the requests that stay."""
+        out = sum(request.generated for request in left)
+        asked = sum(request.output for request in left)
+        self.now = min(1.0, (out + RETRACT_STEPS * len(left)) / (asked + 1))
+
+
+@dataclass(slots=True, kw_only=True)
+class Budget:
+    """What one prefill batch may still take (PrefillAdder): room for tokens, and its own size."""
+
+    room: float
+    input_tokens: int
+    chunk_tokens: int | None
+
+    def spend(self, extend: int, new: int, page: int) -> None:
+        """One request more: its chunk, its answer, a page for rounding."""
+        extend = round_up(extend, page)
+        self.room -= extend + new + page
+        self.input_tokens -= extend
+        if self.chunk_tokens is not None:
+            self.chunk_tokens -= extend
+
+    @property
+    def spent(self) -> bool:
+        """Whether no further request can join the batch."""
+        full = self.chunk_tokens is not None and self.chunk_tokens <= 0
+        return self.input_tokens <= 0 or full
+
+
+@dataclass(slots=True, kw_only=True)
+class SglangServer(Server):
+    """One copy of SGLang; ``partial`` is the request whose prompt is being cut into chunks."""
+
+    settings: SglangSettings
+    tree: RadixTree = field(init=False)
+    ratio: Ratio = field(init=False)
+    free: int = field(init=False)
+    held: dict[Request, Held] = field(default_factory=dict)
+    partial: Request | None = None
+    full: bool = False  # batch_is_full: no prefill is tried until a running request leaves
+    step: list[tuple[Request, int]] = field(default_factory=list)  # prefilling, and how many
+    decoding: bool = False
+
+    def __post_init__(self) -> None:
+        self.tree = RadixTree(self.settings.eviction)
+        self.ratio = Ratio(self.settings.conservativeness)
+        self.free = self.settings.tokens
+
+    @property
+    def num_blocks(self) -> int:
+        """Pages of the pool."""
+        return self.settings.tokens // self.settings.page
+
+    @property
+    def used_blocks(self) -> int:
+        """Pages on locked paths and the requests' own."""
+        own = sum(held.own for held in self.held.values())
+        return (self.tree.locked + own) // self.settings.page
+
+    def refuses(self, request: Request) -> str:
+        """A prompt that with its answer is no shorter than the pool (validate_input_length)."""
+        most = self.settings.tokens - self.settings.page
+        if request.prompt + min(request.output, CLIP) < most:
+            return ""
+        return f"{request.prompt:,} + {request.output:,} tokens in a pool of {most:,}"
+
+    def cached_tokens(self, request: Request) -> int:
+        """What the tree would give it."""
+        found = self.tree.peek(self._key(request, request.prompt))
+        return min(found, (request.prompt - 1) // self.settings.page * self.settings.page)
+
+    def plan_step(self) -> Batch | None:
+        """A prefill where one can be made, else a decode."""
+        self.admitted.clear()
+        self._prefill()
+        if self.step:
+            self.decoding = False
+            return Batch([], [Chunk(r.computed, n) for r, n in self.step])
+        self._make_room()
+        self.decoding = bool(self.running)
+        if not self.decoding:
+            return None
+        for request in self.running:
+            self._grow(request, request.known)
+        return Batch([request.known for request in self.running], [])
+
+    def end_step(self) -> list[Request]:
+        """Tokens come out, chunks enter the tree, what is done leaves."""
+        if self.decoding:
+            return self._end_decode()
+        finished: list[Request] = []
+        for request, length in self.step:
+            self._count(request, length)
+            request.computed += length
+            self._keep(request)
+            if request.left:
+                continue  # a chunk of a longer prompt
+            self.emit(request)
+            self.partial = None if self.partial is request else self.partial
+            (finished if request.done else self.running).append(request)
+        self.step.clear()
+        for request in finished:
+            self._release(request, keep=True)
+        return finished
+
+    def check_integrity(self) -> None:
+        """Every token of the pool is in one place."""
+        self.tree.check_integrity()
+        own = sum(held.own for held in self.held.values())
+        total = self.free + self.tree.total + own
+        assert total == self.settings.tokens, (
+            f"{self.free} free + {self.tree.total} in the tree + {own} own != "
+            f"{self.settings.tokens}"
+        )
+        assert self.free >= 0, "more tokens than the pool has"
+        active = len(self.running) + (self.partial is not None)
+        assert len(self.held) >= active, "a running request without cache"
+
+    # Prefill
+
+    def _prefill(self) -> None:
+        """Fills ``step`` with the next prefill batch, empty where there is none."""
+        self.step = []
+        if (self.full or not self.waiting) and self.partial is None:
+            return
+        budget = self._budget()
+        if self.partial is not None:
+            self._add_partial(self.partial, budget)
+        for request in self._ordered():
+            if len(self.running) + len(self.step) >= self.settings.max_running:
+                self.full = True
+                break
+            if budget.spent or not self._add(request, budget):
+                break
+        # All are matched and locked before any page is taken (get_new_batch_prefill).
+        for request, length in self.step:
+            self._grow(request, request.computed + length)
+        taken = {request for request, _ in self.step}
+        self.waiting = [request for request in self.waiting if request not in taken]
+
+    def _budget(self) -> Budget:
+        """Free + evictable − what the running requests are expected to still need."""
+        aside = sum(min(r.remaining, CLIP) * self.ratio.now for r in self.running)
+        return Budget(
+            room=self.free + self.tree.evictable - aside,
+            input_tokens=self.settings.prefill_tokens,
+            chunk_tokens=self.settings.chunk_tokens,
+        )
+
+    def _ordered(self) -> list[Request]:
+        """The waiting requests in the order of the policy (SchedulePolicy.calc_priority)."""
+        policy = self.settings.policy
+        if policy == "lpm" and len(self.waiting) > LPM_QUEUE:
+            policy = "fcfs"
+        keys: dict[str, Callable[[Request], Any]] = {
+            "lpm": lambda r: -self.cached_tokens(r),
+            "lof": lambda r: -r.output,
+            "shortest": lambda r: r.left - self.cached_tokens(r),
+            "priority": lambda r: r.priority,
+        }
+        return sorted(self.waiting, key=keys[policy]) if policy in keys else self.waiting
+
+    def _add_partial(self, request: Request, budget: Budget) -> None:
+        """The next chunk of a prompt that was cut (add_chunked_req)."""
+        most = request.left if budget.chunk_tokens is None else budget.chunk_tokens
+        length = min(request.left, most)
+        new = min(request.remaining, CLIP) if length == request.left else 0
+        budget.spend(length, new, self.settings.page)
+        self.step.append((request, length))
+
+    def _add(self, request: Request, budget: Budget) -> bool:
+        """Takes a request into the batch (add_one_req); False where the batch ends before it."""
+        page = self.settings.page
+        match = self.tree.match(self._key(request, request.known))
+        hit = min(match.tokens, (request.known - 1) // page * page)
+        extend = request.known - hit
+        need = extend + min(request.remaining, CLIP) + page
+        if need >= budget.room:
+            self.full = True
+            return False
+        if extend >= budget.input_tokens and self.step:
+            return False
+        # Locking takes the matched path out of what can be evicted.
+        before = self.tree.evictable
+        self.tree.lock(match.node)
+        locked = before - self.tree.evictable
+        length = extend
+        if budget.chunk_tokens is not None and extend > budget.chunk_tokens:
+            length = budget.chunk_tokens // page * page
+        if need >= budget.room - locked or length <= 0:
+            self.tree.unlock(match.node)
+            self.full = length > 0
+            return False
+        budget.room -= locked
+        self._start(request, hit, match.node)
+        budget.spend(length, min(request.remaining, CLIP) if length == extend else 0, page)
+        self.step.append((request, length))
+        self.partial = request if length < extend else self.partial
+        return True
+
+    def _start(self, request: Request, hit: int, node: Node) -> None:
+        """The request holds what it found."""
+        self.held[request] = Held(node, hit)
+        request.computed = hit
+        if not request.preemptions:
+            request.hit = hit
+            self.counts.queried_tokens += request.prompt
+            self.counts.hit_tokens += hit
+            self.admitted.append(request)
+
+    # Decode
+
+    def _make_room(self) -> None:
+        """Evicts for the next token of each, and retracts where that is not enough.
+
+        schedule_batch.py, retract_decode: at least one goes, the one with the fewest tokens out and
+        among those the longest prompt, until the rest fits; the last one stays.
+        """
+        order = sorted(self.running, key=lambda r: (r.generated, -r.prompt), reverse=True)
+        if self._can_decode(order):
+            self.ratio.decay()
+            return
+        while len(order) > 1:
+            self._retract(order.pop())
+            if self._can_decode(order):
+                break
+        if order and not self._can_decode(order):
+            self._abort(order.pop())
+        self.running = [request for request in self.running if request in self.held]
+        self.ratio.retracted(self.running)
+        self.full = False
+
+    def _can_decode(self, requests: Sequence[Request]) -> bool:
+        page = self.settings.page
+        need = sum(page for request in requests if not request.computed % page)
+        if self.free < need:
+            self._evict(need)
+        return self.free >= need
+
+    def _retract(self, request: Request) -> None:
+        """Its cache is given up; it waits again with the tokens that it generated."""
+        self._release(request, keep=False)
+        request.preemptions += 1
+        self.counts.preemptions += 1
+        self.waiting.append(request)
+
+    def _abort(self, request: Request) -> None:
+        """Even alone it has no room for its next token: it ends with an error."""
+        self._release(request, keep=False)
+        self.gave_up.append(request)
+
+    def _end_decode(self) -> list[Request]:
+        finished = []
+        for request in self.running:
+            request.computed += 1
+            self.emit(request)
+            if request.done:
+                finished.append(request)
+        if finished:
+            self.running = [request for request in self.running if not request.done]
+            self.full = False
+        for request in finished:
+            self._release(request, keep=True)
+        return finished
+
+    # Cache
+
+    def _key(self, request: Request, tokens: int) -> list[Any]:
+        return segments(request, tokens, self.settings.page) if self.settings.radix else []
+
+    def _grow(self, request: Request, tokens: int) -> None:
+        """Pages for the first ``tokens`` of a request, evicting where none are free."""
+        held = self.held[request]
+        more = round_up(tokens, self.settings.page) - held.shared - held.own
+        if more <= 0:
+            return
+        if self.free < more:
+            self._evict(more)
+        self.free -= more
+        held.own += more
+
+    def _evict(self, tokens: int) -> None:
+        freed = self.tree.evict(tokens)
+        self.free += freed
+        self.counts.evicted_blocks += freed // self.settings.page
+
+    def _keep(self, request: Request) -> None:
+        """A chunk enters the tree and its path is locked (cache_unfinished_req).
+
+        What another request put there meanwhile is one copy: this one's is freed.
+        """
+        key = self._key(request, request.computed)
+        held = self.held[request]
+        there = self.tree.insert(key)
+        total = sum(segment.tokens for segment in key)
+        request.cuts.append(total)
+        node = self.tree.match(key).node if key else self.tree.root
+        self.tree.lock(node)
+        self.tree.unlock(held.node)
+        self._own_to_tree(held, there, total)
+        held.node = node
+        held.shared = max(held.shared, total)
+
+    def _own_to_tree(self, held: Held, there: int, total: int) -> None:
+        """Tokens from ``held.shared`` to ``total`` are the tree's now; those already there free."""
+        if total > held.shared:
+            twice = max(0, there - held.shared)
+            self.free += twice
+            held.own -= total - held.shared
+
+    def _release(self, request: Request, *, keep: bool) -> None:
+        """A request leaves; its tokens stay in the tree, or are freed (cache_finished_req)."""
+        held = self.held.pop(request)
+        if keep:
+            key = self._key(request, request.computed)
+            there = self.tree.insert(key)
+            self._own_to_tree(held, there, sum(segment.tokens for segment in key))
+        self.free += held.own
+        self.tree.unlock(held.node)
+        request.computed = 0
+
+    def _count(self, request: Request, length: int) -> None:
+        self.counts.computed_tokens += length
+        if request.preemptions:
+            self.counts.recomputed_tokens += length

@@ -1,0 +1,138 @@
+"""SGLang's scheduler, by hand: prefills first, hits, chunks, retraction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kvplan.simulation.servers.sglang import Ratio, SglangServer, SglangSettings
+from tests.simulation.servers.cases import random_traffic, request, run, traffic
+
+
+def server(tokens: int = 1000, **flags: Any) -> SglangServer:
+    return SglangServer(settings=SglangSettings(tokens=tokens, **flags))
+
+
+def test_prefills_come_before_decodes() -> None:
+    """The second prompt is computed before the first goes on: a gap in its tokens.
+
+    Steps of one second: 0 A's prompt, 1 B's prompt (it came meanwhile), 2 and 3 both decode.
+    """
+    outcome = run(traffic([(0.0, 10, 3), (0.5, 10, 2)]), server())
+
+    assert [1.0, 2.0] == outcome.first_token_s.tolist()
+    assert [4.0, 3.0] == outcome.finished_s.tolist()
+    assert 4 == outcome.num_steps
+
+
+def test_a_finished_prompt_and_its_answer_are_found() -> None:
+    """The same prompt again hits all but its last token; one that goes on hits the answer too."""
+    work = traffic(
+        [(0.0, 8, 3), (10.0, 8, 1), (20.0, 12, 1)],
+        ids=[[1, 2, 3], [1, 2], [1, 2, 3]],  # the first names its answer's block too
+        block=4,
+    )
+    outcome = run(work, server())
+
+    # The answer's last token is never computed: of 8 + 3 tokens 10 are kept, blocks 1 and 2 whole.
+    assert [0, 7, 8] == outcome.hit_tokens.tolist()
+
+
+def test_pages_round_hits_down() -> None:
+    """With pages of 4 the last page of a whole hit is computed again."""
+    work = traffic([(0.0, 8, 1), (10.0, 8, 1)], ids=[[1, 2], [1, 2]], block=4)
+
+    assert [0, 4] == run(work, server(page=4)).hit_tokens.tolist()
+
+
+def test_equal_prompts_of_one_step_are_computed_twice_and_kept_once() -> None:
+    """What was in the tree already is freed when the second enters it."""
+    one = server()
+    outcome = run(traffic([(0.0, 8, 1), (0.0, 8, 1)], ids=[[1, 2], [1, 2]], block=4), one)
+
+    assert 16 == outcome.computed_tokens
+    assert 8 == one.tree.total
+
+
+def test_a_long_prompt_is_cut() -> None:
+    """10 tokens in chunks of 4: three steps to the first token."""
+    outcome = run(traffic([(0.0, 10, 1)]), server(chunk_tokens=4))
+
+    assert [3.0] == outcome.first_token_s.tolist()
+
+
+def test_admission_sets_answers_aside() -> None:
+    """Need = 10 + 40 + 1 page for each: of 100 tokens the second has to wait.
+
+    room after the first: 100 − 51 = 49 ≤ 51.
+    """
+    outcome = run(traffic([(0.0, 10, 40), (0.0, 10, 40)]), server(100))
+
+    assert [0.0, 40.0] == outcome.admitted_s.tolist()
+
+
+def test_running_requests_count_with_the_ratio() -> None:
+    """One that runs sets 0.7 of its answer aside: 100 − 11 − 0.7 × 39 = 61.7 > 51."""
+    outcome = run(traffic([(0.0, 10, 40), (0.5, 10, 40)]), server(100))
+
+    assert [0.0, 1.0] == outcome.admitted_s.tolist()
+
+
+def test_retraction_takes_the_one_with_the_fewest_tokens_out() -> None:
+    """Both would need 100 of 90 tokens: the younger goes, and comes back when the elder is done."""
+    one = server(90)
+    one.ratio.now = one.ratio.first = one.ratio.least = 0.1
+    outcome = run(traffic([(0.0, 10, 40), (0.5, 10, 40)]), one)
+
+    assert [0, 1] == outcome.preemptions.tolist()
+    # Both have 36 tokens out when 10 + 35 of each fill the pool. B's prompt is still in the tree:
+    # the 36 tokens of its answer are computed again, when A has left.
+    assert 36 == outcome.recomputed_tokens
+    assert [41.0, 45.0] == outcome.finished_s.tolist()
+
+
+def test_retraction_drops_the_longest_prompt_of_equals() -> None:
+    """schedule_batch.py sorts by tokens out, then by the shorter prompt; the last goes."""
+    one = server(61)
+    one.ratio.now = one.ratio.first = one.ratio.least = 0.0
+    outcome = run(traffic([(0.0, 12, 30), (0.5, 10, 30)]), one)
+
+    assert [1, 0] == outcome.preemptions.tolist()
+
+
+def test_the_ratio_decays_and_is_raised() -> None:
+    """0.7 to a seventh of it in 600 steps; after a retraction from what the rest has out."""
+    ratio = Ratio(1.0)
+    for _ in range(700):
+        ratio.decay()
+    assert pytest.approx(0.7 * 0.14) == ratio.now
+
+    left = [request(0, 10, 100), request(1, 10, 100)]
+    left[0].generated = 30
+    ratio.retracted(left)
+    assert pytest.approx((30 + 2 * 20) / 201) == ratio.now
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "lpm", "lof", "shortest", "priority"])
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"tokens": 200},
+        {"tokens": 200, "page": 4, "chunk_tokens": 16},
+        {"tokens": 120, "chunk_tokens": 10, "eviction": "lfu", "max_running": 3},
+        {"tokens": 120, "radix": False},
+    ],
+)
+def test_nothing_is_lost_under_any_traffic(policy: str, flags: dict[str, Any]) -> None:
+    """Every token of the pool is in one place after every step, and everybody ends."""
+    for seed in range(3):
+        outcome = run(random_traffic(seed), server(policy=policy, **flags))
+        ended = ~outcome.rejected
+        assert (outcome.finished_s[ended] >= outcome.first_token_s[ended]).all()
+
+
+def test_a_request_longer_than_the_pool_is_refused() -> None:
+    outcome = run(traffic([(0.0, 300, 10), (0.0, 10, 2)]), server(200))
+
+    assert [True, False] == outcome.rejected.tolist()

@@ -1,0 +1,1 @@
+"""An engine that pages its cache, decision by decision, in plain Python: the reference."""

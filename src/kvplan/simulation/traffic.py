@@ -5,7 +5,9 @@
                 its prompt's blocks are hash_ids[hash_starts[i]:hash_starts[i + 1]]
 
 Two requests share a prompt's beginning exactly as far as their leading ids are equal; an id stands
-for ``hash_block`` tokens and all that came before them. Without ids no two prompts share anything.
+for ``hash_block`` tokens and all that came before them. Without ids no two prompts share anything,
+and tokens past the last id are the request's own. Where ``after[i]`` is j, the ids of i that lie
+past j's prompt name what j generated: a chat's next turn begins with the answer.
 """
 
 from __future__ import annotations
@@ -23,11 +25,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """Requests in the order in which they are sent.
+    """Requests in the order in which they are sent: arrivals never fall, ``after[i] < i``.
 
-    ``after`` is -1 where a request waits for none. ``max_in_flight`` bounds the requests that a
-    client keeps open (a closed loop); None is an open loop. ``skipped`` says of each row that was
-    not taken why, with its line.
+    ``after`` is -1 where a request waits for none; elsewhere ``arrival_s`` is when the trace saw
+    it. ``max_in_flight`` bounds the requests that a client keeps open (a closed loop); None is an
+    open loop. ``skipped`` says of each row that was not taken why, with its line (the first ones;
+    ``num_skipped`` counts all). ``notes`` say what was assumed.
     """
 
     arrival_s: Floats
@@ -43,6 +46,7 @@ class Traffic:
     max_in_flight: int | None = None
     num_skipped: int = 0
     skipped: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = field(default=())
 
     def __len__(self) -> int:
         return len(self.arrival_s)

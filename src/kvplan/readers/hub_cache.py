@@ -3,6 +3,7 @@
     $KVPLAN_CACHE or ~/.cache/kvplan
       hub/SHA-256 of (endpoint, repository, revision, file)
           {"key": …, "etag": …, "commit": …, "size": …, "sha256": …} newline, then the bytes
+      weights/a file that is served where nothing else is at hand
 
 An entry is written beside its place and moved there, so that no reader sees half of one; one that
 does not hold what its first line says is as good as absent.
@@ -22,6 +23,7 @@ from kvplan.readers.ranges import MAX_HEADER_BYTES
 
 MAX_ENTRY_BYTES = MAX_HEADER_BYTES + (1 << 16)
 WRITING = ".writing"
+KINDS = ("hub", "weights")
 
 
 class Key(NamedTuple):
@@ -78,7 +80,7 @@ def store(key: Key, entry: Entry) -> None:
 def clear_cache() -> tuple[int, int]:
     """Remove every entry; how many files that were, and their bytes."""
     removed = size = 0
-    for path in sorted(_folder().glob("*")):
+    for path in sorted(path for name in KINDS for path in folder_of(name).glob("*")):
         with contextlib.suppress(OSError):
             num_bytes = path.stat().st_size
             path.unlink()
@@ -99,9 +101,10 @@ def _write(path: Path, data: bytes) -> None:
         raise
 
 
+def folder_of(kind: str) -> Path:
+    """Where downloads of a kind are kept: ``hub`` or ``weights``."""
+    return Path(os.environ.get("KVPLAN_CACHE") or "~/.cache/kvplan").expanduser() / kind
+
+
 def _path(key: Key) -> Path:
-    return _folder() / sha256("\n".join(key).encode()).hexdigest()
-
-
-def _folder() -> Path:
-    return Path(os.environ.get("KVPLAN_CACHE") or "~/.cache/kvplan").expanduser() / "hub"
+    return folder_of("hub") / sha256("\n".join(key).encode()).hexdigest()

@@ -1,0 +1,1 @@
+"""A running server measured: the figures that are predicted elsewhere, as a client sees them."""

@@ -39,6 +39,7 @@ class PagedCache:
         self.groups = make_groups(settings, self.pool)
         lookups = {group.numbers: group for group in reversed(self.groups)}
         self._lookups = sorted(lookups.values(), key=lambda g: (not _is_full(g), g.number))
+        self._alignment = settings.alignment if len(settings.groups) > 1 else 1
         self._nothing = Hit(tuple([] for _ in self.groups), 0, 0)
 
     def start_step(self) -> None:
@@ -135,8 +136,7 @@ class PagedCache:
         """
         if not self.settings.prefix_caching:
             return
-        if len(self.groups) > 1:
-            num_tokens -= num_tokens % self.settings.alignment
+        num_tokens -= num_tokens % self._alignment
         for group, table in zip(self.groups, request.tables, strict=True):
             group.register(table, request, num_tokens)
 

@@ -37,7 +37,7 @@ class FullGroup:
         self.group, self.number, self.numbers = group, number, numbers
         self.pool, self.settings = pool, settings
         self.block_size = group.block_size
-        self.alignment = settings.alignment
+        self.alignment, self.hash_block = settings.alignment, settings.hash_block
 
     @property
     def admission_cap(self) -> int | None:
@@ -86,8 +86,9 @@ class FullGroup:
         if cap and self.admission_cap is not None:
             required = min(required, self.admission_cap)
         skipped = self.num_skipped(computed) // self.block_size
-        new = max(required - max(skipped, len(hits) + len(table.blocks)), 0)
-        return new + count_idle(hits[max(0, skipped - len(table.blocks)) :])
+        held = len(table.blocks)
+        new = max(required - max(skipped, len(hits) + held), 0)
+        return new + count_idle(hits[max(0, skipped - held) :]) if hits else new
 
     def adopt(self, table: Table, hits: Sequence[Block], num_tokens: int) -> None:
         """A request that holds nothing yet takes its hits, those that it will look at."""
@@ -106,6 +107,8 @@ class FullGroup:
     def drop(self, table: Table, num_processed: int) -> None:
         """Give back what the next token does not look at; the latest blocks are freed first."""
         skipped = self.num_skipped(num_processed) // self.block_size
+        if skipped <= 0 or (skipped <= len(table.blocks) and table.blocks[skipped - 1].is_null):
+            return
         freed = []
         for index in range(min(skipped, len(table.blocks)) - 1, -1, -1):
             if table.blocks[index].is_null:

@@ -75,19 +75,21 @@ class StateGroup(FullGroup):
         if not cap:
             table.checkpoint = checkpoint
         new = ceil_div(num_tokens, self.block_size) - len(hits) - len(table.blocks)
-        return min(new, 1 + (checkpoint is not None)) + count_idle(hits)
+        new = min(new, 1 + (checkpoint is not None))
+        return new + count_idle(hits) if hits else new
 
     def _checkpoint(
         self, table: Table, start: int, end: int, prefill_end: int
     ) -> tuple[int, int] | None:
         """Where the last chunk of a prefill exports a state: (tokens, block)."""
+        if not self.group.checkpoint:
+            return None
         size, index = self.block_size, ceil_div(end, self.block_size) - 2
         position = last_boundary(end, self.alignment)
         possible = (
-            self.group.checkpoint
-            and position > 0
+            position > 0
             and end >= prefill_end
-            and exports_state(start, end, position, self.settings.hash_block, size)
+            and exports_state(start, end, position, self.hash_block, size)
             and index >= 0
             and (index >= len(table.blocks) or table.blocks[index].is_null)
         )
@@ -108,9 +110,9 @@ class StateGroup(FullGroup):
 
     def drop(self, table: Table, num_processed: int) -> None:
         """Give back the states before the last processed token's."""
-        skipped = self.num_skipped(num_processed)
-        if skipped > 0:
-            self._retire(table, min(skipped // self.block_size, len(table.blocks)))
+        self._retire(
+            table, min(self.num_skipped(num_processed) // self.block_size, len(table.blocks))
+        )
         index = table.last_state
         if index is None or index >= ceil_div(num_processed, self.block_size) - 1:
             return
@@ -162,8 +164,8 @@ class StateGroup(FullGroup):
         """The state at the prompt's end: in a block of its own, or exported on the way."""
         if table.checkpoint is not None:
             return self._register_checkpoint(table, request)
-        at = last_boundary(request.num_prompt, self.settings.hash_block)
-        if num_tokens <= 0 or num_tokens % self.settings.hash_block or num_tokens != at:
+        at = last_boundary(request.num_prompt, self.hash_block)
+        if num_tokens <= 0 or num_tokens % self.hash_block or num_tokens != at:
             return None
         index = ceil_div(num_tokens, self.block_size) - 1
         if index >= len(table.blocks) or table.blocks[index].is_null:

@@ -28,6 +28,7 @@ class Clients:
 
     def __init__(self, traffic: Traffic) -> None:
         self.requests = list(_requests(traffic))
+        _name_answers(self.requests, traffic)
         self._think = traffic.think_s
         self._most = traffic.max_in_flight
         self._open = 0
@@ -66,7 +67,7 @@ class Clients:
 def _requests(traffic: Traffic) -> Iterator[Request]:
     prompts, outputs = traffic.prompt_tokens.tolist(), traffic.output_tokens.tolist()
     priorities, starts = traffic.priority.tolist(), traffic.hash_starts.tolist()
-    ids = traffic.hash_ids.tolist()
+    ids, size = traffic.hash_ids.tolist(), max(traffic.hash_block, 1)
     for index, (prompt, output) in enumerate(zip(prompts, outputs, strict=True)):
         yield Request(
             index=index,
@@ -74,5 +75,16 @@ def _requests(traffic: Traffic) -> Iterator[Request]:
             output=output,
             priority=priorities[index],
             ids=ids[starts[index] : starts[index + 1]],
-            id_tokens=max(traffic.hash_block, 1),
+            id_tokens=size,
         )
+
+
+def _name_answers(requests: Sequence[Request], traffic: Traffic) -> None:
+    """The ids of a successor that lie past a prompt name what was answered to it."""
+    for index in np.flatnonzero(traffic.after >= 0).tolist():
+        before, after = requests[int(traffic.after[index])], requests[index]
+        whole = before.prompt // before.id_tokens
+        reach = (before.prompt + before.output) // before.id_tokens
+        named = list(after.ids[:reach])
+        if len(named) > whole and named[:whole] == list(before.ids[:whole]):
+            before.ids, before.named = named, len(named) * before.id_tokens

@@ -116,7 +116,7 @@ class Loop:
             self.busy.discard(id(server))
             return
         self.recorder.num_steps += 1
-        lasts = self.step_s(batch) + batch.moved_s
+        lasts = batch.waits_s + max(self.step_s(batch), batch.loads_s)
         self._at(self.now + lasts, END, partial(self._end, server))
 
     def _end(self, server: Server) -> None:

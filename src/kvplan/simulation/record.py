@@ -69,7 +69,7 @@ class Recorder:
         self.last_s = now
         self.used.set(sum(server.used_blocks for server in self.servers))
         self.running.set(sum(len(server.running) for server in self.servers))
-        self.waiting.set(sum(len(server.waiting) for server in self.servers))
+        self.waiting.set(sum(server.num_waiting for server in self.servers))
         counts = self.counts()
         self.samples.add((
             now, self.used.now, self.running.now, self.waiting.now,

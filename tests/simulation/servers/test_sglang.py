@@ -29,14 +29,15 @@ def test_prefills_come_before_decodes() -> None:
 def test_a_finished_prompt_and_its_answer_are_found() -> None:
     """The same prompt again hits all but its last token; one that goes on hits the answer too."""
     work = traffic(
-        [(0.0, 8, 3), (10.0, 8, 1), (20.0, 12, 1)],
-        ids=[[1, 2, 3], [1, 2], [1, 2, 3]],  # the first names its answer's block too
+        [(0.0, 8, 9), (20.0, 8, 1), (0.0, 24, 1)],
+        ids=[[1, 2], [1, 2], [1, 2, 3, 4, 5, 6]],  # blocks 3 and 4 are the answer
         block=4,
+        after=[-1, -1, 0],
     )
     outcome = run(work, server())
 
-    # The answer's last token is never computed: of 8 + 3 tokens 10 are kept, blocks 1 and 2 whole.
-    assert [0, 7, 8] == outcome.hit_tokens.tolist()
+    # Of the answer's 9 tokens the last is never computed: 8 + 8 are kept.
+    assert [0, 7, 16] == outcome.hit_tokens.tolist()
 
 
 def test_pages_round_hits_down() -> None:

@@ -27,7 +27,8 @@ class Request:
 
     ``ids`` name the blocks of ``id_tokens`` tokens that it begins with, over its prompt and as much
     of its answer as they reach. ``computed`` tokens are in the cache; ``generated`` are out.
-    ``cuts`` are lengths at which its own tokens entered a tree, and can be found again.
+    ``named`` is how many of its tokens they reach. ``cuts`` are lengths at which its own tokens
+    entered a tree, and can be found again.
     """
 
     index: int
@@ -45,7 +46,11 @@ class Request:
     first_token_s: float = NEVER
     finished_s: float = NEVER
     rejected: bool = False
+    named: int = 0
     cuts: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.named = self.named or min(len(self.ids) * self.id_tokens, self.prompt)
 
     @property
     def known(self) -> int:
@@ -78,16 +83,13 @@ class Segment(NamedTuple):
 def segments(request: Request, tokens: int, page: int = 1) -> list[Segment]:
     """The first ``tokens`` of a request as named runs, each a multiple of ``page``.
 
-    Whole blocks that ids name can be shared, the prompt's last one up to its end; a part of one is
+    Whole blocks that ids name can be shared, the last one as far as it goes; a part of one is
     left out. What comes after them is the request's own, cut where it was cut before.
     """
     found: list[Segment] = []
     start = 0
-    last = len(request.ids) - 1
     for place, name in enumerate(request.ids):
-        end = (place + 1) * request.id_tokens
-        if place == last and request.prompt < end:
-            end = request.prompt
+        end = min((place + 1) * request.id_tokens, request.named)
         if end > tokens:
             return found
         run = end // page * page - start
@@ -105,12 +107,14 @@ def segments(request: Request, tokens: int, page: int = 1) -> list[Segment]:
 class Batch(NamedTuple):
     """What a step computes: a token at each of ``contexts``, and chunks of prompts.
 
-    ``moved_s`` is what the step waits for beside computing: blocks that come over a link.
+    ``waits_s`` is what the step waits for before it computes, ``loads_s`` what comes over a link
+    meanwhile: it lasts ``waits_s`` + the longer of computing and loading.
     """
 
     contexts: Sequence[int]
     chunks: Sequence[Chunk]
-    moved_s: float = 0.0
+    waits_s: float = 0.0
+    loads_s: float = 0.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -196,6 +200,11 @@ class Server(ABC):
         return {}
 
     @property
+    def num_waiting(self) -> int:
+        """Requests that are here and do not run."""
+        return len(self.waiting)
+
+    @property
     def load(self) -> int:
         """Requests that are here."""
-        return len(self.waiting) + len(self.running)
+        return self.num_waiting + len(self.running)

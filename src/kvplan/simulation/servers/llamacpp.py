@@ -109,7 +109,7 @@ class LlamaServer(Server):
         link = self.settings.link_bytes_per_s
         moved_s = moved / link if link else 0.0
         self.counts.moved_s += moved_s
-        return batch._replace(moved_s=moved_s)
+        return batch._replace(waits_s=moved_s)
 
     def end_step(self) -> list[Request]:
         """Tokens come out; a slot that is done keeps its cache."""

@@ -10,6 +10,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from kvplan.core.step import Chunk
+from kvplan.core.units import ceil_div
 from kvplan.simulation.paged.cache import Hit, PagedCache, most_blocks
 from kvplan.simulation.paged.request import Keys
 from kvplan.simulation.paged.request import Request as Paged
@@ -63,6 +64,7 @@ class VllmServer(Server):
     asked: dict[Paged, Request] = field(default_factory=dict)
     parked: set[Request] = field(default_factory=set)
     step: Scheduled = field(default_factory=dict)
+    away: dict[Request, int] = field(default_factory=dict)  # blocks of those swapped out
     swapped: int = 0
     loaded: int = 0
 
@@ -177,6 +179,7 @@ class VllmServer(Server):
                 break
             self.parked.discard(request)
             self.running.append(request)
+            self.swapped += self.away.pop(request, 0)
             loaded = self.cache.loaded.pop(paged, 0)
             self.counts.host_hit_tokens += 0 if paged in self.cache.given else loaded
             if paged in self.scheduler.hits:
@@ -194,19 +197,26 @@ class VllmServer(Server):
             self.parked.add(request)
             request.preemptions += 1
             self.counts.preemptions += 1
+            if self.paged[request].is_swapped:
+                self.away[request] = self._blocks(self.paged[request].num_computed)
+                self.swapped += self.away[request]
             self.cache.given.pop(self.paged[request], None)
 
     def _moved(self) -> tuple[float, float]:
         """Seconds that the step waits for swapped blocks, and that loads take beside it."""
-        swapped = self.scheduler.swapped_blocks - self.swapped
-        self.swapped = self.scheduler.swapped_blocks
-        waits = swapped * self.block_bytes / self.link_bytes_per_s if swapped else 0.0
+        moved = self.swapped * self.block_bytes
+        waits = moved / self.link_bytes_per_s if moved else 0.0
+        self.swapped = 0
         loads = 0.0
         if self.host is not None:
             loads = self.host.seconds(self.counts.host_hit_tokens - self.loaded)
             self.loaded = self.counts.host_hit_tokens
         self.counts.moved_s += waits + loads
         return waits, loads
+
+    def _blocks(self, tokens: int) -> int:
+        """Blocks of all groups for so many tokens, windows as if they were none."""
+        return sum(ceil_div(tokens, group.block_size) for group in self.settings.groups)
 
     def _store(self, paged: Paged, tokens: int) -> None:
         """Whole blocks that this step computed go to host memory."""

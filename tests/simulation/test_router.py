@@ -11,7 +11,7 @@ from tests.simulation.servers.cases import request, run, traffic
 
 
 def servers(count: int, tokens: int = 10_000) -> list[SglangServer]:
-    return [SglangServer(settings=SglangSettings(tokens=tokens)) for _ in range(count)]
+    return [SglangServer(tokens=tokens, settings=SglangSettings()) for _ in range(count)]
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
+from kvplan.simulation.servers.host import HostTier
 from kvplan.simulation.servers.sglang import Ratio, SglangServer, SglangSettings
 from tests.simulation.servers.cases import random_traffic, request, run, traffic
 
 
 def server(tokens: int = 1000, **flags: Any) -> SglangServer:
-    return SglangServer(settings=SglangSettings(tokens=tokens, **flags))
+    own = {name: flags.pop(name) for name in ("page", "eviction", "reuse", "host") if name in flags}
+    return SglangServer(tokens=tokens, settings=SglangSettings(**flags), **own)
 
 
 def test_prefills_come_before_decodes() -> None:
@@ -115,6 +117,20 @@ def test_the_ratio_decays_and_is_raised() -> None:
     assert pytest.approx((30 + 2 * 20) / 201) == ratio.now
 
 
+def test_host_memory_has_what_the_tree_has_forgotten() -> None:
+    """Three prompts of 16 tokens in turn through a pool of 40, twice: all but the last token."""
+    rows = [(10.0 * n, 16, 1) for n in range(6)]
+    ids = [[100 * (n % 3) + m for m in range(4)] for n in range(6)]
+    host = HostTier(capacity=1000, token_bytes=10.0, link_bytes_per_s=100.0)
+    one = server(40, host=host)
+    outcome = run(traffic(rows, ids, 4), one)
+
+    assert 0 == run(traffic(rows, ids, 4), server(40)).hit_tokens.sum()
+    assert [0, 0, 0, 15, 15, 15] == outcome.hit_tokens.tolist()
+    # 15 tokens of 10 B at 100 B/s are 1.5 s, beside a step of a second.
+    assert 1.5 == pytest.approx(outcome.finished_s[3] - outcome.admitted_s[3])
+
+
 @pytest.mark.parametrize("policy", ["fcfs", "lpm", "lof", "shortest", "priority"])
 @pytest.mark.parametrize(
     "flags",
@@ -122,7 +138,8 @@ def test_the_ratio_decays_and_is_raised() -> None:
         {"tokens": 200},
         {"tokens": 200, "page": 4, "chunk_tokens": 16},
         {"tokens": 120, "chunk_tokens": 10, "eviction": "lfu", "max_running": 3},
-        {"tokens": 120, "radix": False},
+        {"tokens": 130, "host": HostTier(capacity=90, token_bytes=1.0, link_bytes_per_s=1e3)},
+        {"tokens": 120, "reuse": False},
     ],
 )
 def test_nothing_is_lost_under_any_traffic(policy: str, flags: dict[str, Any]) -> None:

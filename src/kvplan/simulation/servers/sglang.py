@@ -3,10 +3,6 @@
     a step is   a batch of prefills, while one can be made     (schedule_policy.py: PrefillAdder)
                 else one token of every running request        (schedule_batch.py: check_decode_mem)
 
-Tokens are free, in the tree (locked by a path or evictable), or a request's own:
-
-    free + tree.evictable + tree.locked + Σ own = capacity
-
 Read in sglang 0.5.12. Left out: mixed chunks, overlap's late release, aborts by the client.
 """
 
@@ -18,8 +14,8 @@ from typing import Any, Final
 
 from kvplan.core.step import Chunk
 from kvplan.core.units import round_up
-from kvplan.simulation.servers.base import Batch, Request, Server, segments
-from kvplan.simulation.servers.radix import Node, RadixTree
+from kvplan.simulation.servers.base import Batch, Request
+from kvplan.simulation.servers.radix_server import RadixServer
 
 # schedule_policy.py: CLIP_MAX_NEW_TOKENS; environ.py, all SGLANG_…: INIT_NEW_TOKEN_RATIO,
 # MIN_NEW_TOKEN_RATIO_FACTOR, NEW_TOKEN_RATIO_DECAY_STEPS, RETRACT_DECODE_STEPS.
@@ -41,24 +37,11 @@ class SglangSettings:
     ``prefill_tokens`` ``--max-prefill-tokens``, both of one prefill step.
     """
 
-    tokens: int
-    page: int = 1
     max_running: int = 4096
     chunk_tokens: int | None = 8192
     prefill_tokens: int = 16384
     conservativeness: float = 1.0
-    eviction: str = "lru"
     policy: str = "fcfs"
-    radix: bool = True
-
-
-@dataclass(slots=True)
-class Held:
-    """What a request holds: the node that it locks, tokens on that path, and pages of its own."""
-
-    node: Node
-    shared: int = 0
-    own: int = 0
 
 
 class Ratio:
@@ -104,46 +87,26 @@ class Budget:
 
 
 @dataclass(slots=True, kw_only=True)
-class SglangServer(Server):
+class SglangServer(RadixServer):
     """One copy of SGLang; ``partial`` is the request whose prompt is being cut into chunks."""
 
     settings: SglangSettings
-    tree: RadixTree = field(init=False)
     ratio: Ratio = field(init=False)
-    free: int = field(init=False)
-    held: dict[Request, Held] = field(default_factory=dict)
     partial: Request | None = None
     full: bool = False  # batch_is_full: no prefill is tried until a running request leaves
     step: list[tuple[Request, int]] = field(default_factory=list)  # prefilling, and how many
     decoding: bool = False
 
     def __post_init__(self) -> None:
-        self.tree = RadixTree(self.settings.eviction)
+        RadixServer.__post_init__(self)
         self.ratio = Ratio(self.settings.conservativeness)
-        self.free = self.settings.tokens
-
-    @property
-    def num_blocks(self) -> int:
-        """Pages of the pool."""
-        return self.settings.tokens // self.settings.page
-
-    @property
-    def used_blocks(self) -> int:
-        """Pages on locked paths and the requests' own."""
-        own = sum(held.own for held in self.held.values())
-        return (self.tree.locked + own) // self.settings.page
 
     def refuses(self, request: Request) -> str:
         """A prompt that with its answer is no shorter than the pool (validate_input_length)."""
-        most = self.settings.tokens - self.settings.page
+        most = self.tokens - self.page
         if request.prompt + min(request.output, CLIP) < most:
             return ""
         return f"{request.prompt:,} + {request.output:,} tokens in a pool of {most:,}"
-
-    def cached_tokens(self, request: Request) -> int:
-        """What the tree would give it."""
-        found = self.tree.peek(self._key(request, request.prompt))
-        return min(found, (request.prompt - 1) // self.settings.page * self.settings.page)
 
     def plan_step(self) -> Batch | None:
         """A prefill where one can be made, else a decode."""
@@ -151,13 +114,14 @@ class SglangServer(Server):
         self._prefill()
         if self.step:
             self.decoding = False
-            return Batch([], [Chunk(r.computed, n) for r, n in self.step])
+            chunks = [Chunk(request.computed, length) for request, length in self.step]
+            return Batch([], chunks, loads_s=self.take_loading())
         self._make_room()
         self.decoding = bool(self.running)
         if not self.decoding:
             return None
         for request in self.running:
-            self._grow(request, request.known)
+            self.grow(request, request.known)
         return Batch([request.known for request in self.running], [])
 
     def end_step(self) -> list[Request]:
@@ -166,9 +130,7 @@ class SglangServer(Server):
             return self._end_decode()
         finished: list[Request] = []
         for request, length in self.step:
-            self._count(request, length)
-            request.computed += length
-            self._keep(request)
+            self.compute(request, length)
             if request.left:
                 continue  # a chunk of a longer prompt
             self.emit(request)
@@ -176,21 +138,8 @@ class SglangServer(Server):
             (finished if request.done else self.running).append(request)
         self.step.clear()
         for request in finished:
-            self._release(request, keep=True)
+            self.release(request, keep=True)
         return finished
-
-    def check_integrity(self) -> None:
-        """Every token of the pool is in one place."""
-        self.tree.check_integrity()
-        own = sum(held.own for held in self.held.values())
-        total = self.free + self.tree.total + own
-        assert total == self.settings.tokens, (
-            f"{self.free} free + {self.tree.total} in the tree + {own} own != "
-            f"{self.settings.tokens}"
-        )
-        assert self.free >= 0, "more tokens than the pool has"
-        active = len(self.running) + (self.partial is not None)
-        assert len(self.held) >= active, "a running request without cache"
 
     # Prefill
 
@@ -210,7 +159,7 @@ class SglangServer(Server):
                 break
         # All are matched and locked before any page is taken (get_new_batch_prefill).
         for request, length in self.step:
-            self._grow(request, request.computed + length)
+            self.grow(request, request.computed + length)
         taken = {request for request, _ in self.step}
         self.waiting = [request for request in self.waiting if request not in taken]
 
@@ -241,16 +190,16 @@ class SglangServer(Server):
         most = request.left if budget.chunk_tokens is None else budget.chunk_tokens
         length = min(request.left, most)
         new = min(request.remaining, CLIP) if length == request.left else 0
-        budget.spend(length, new, self.settings.page)
+        budget.spend(length, new, self.page)
         self.step.append((request, length))
 
     def _add(self, request: Request, budget: Budget) -> bool:
         """Takes a request into the batch (add_one_req); False where the batch ends before it."""
-        page = self.settings.page
-        match = self.tree.match(self._key(request, request.known))
-        hit = min(match.tokens, (request.known - 1) // page * page)
-        extend = request.known - hit
-        need = extend + min(request.remaining, CLIP) + page
+        page = self.page
+        match = self.tree.match(self.key(request, request.known))
+        hit = self.reusable(request, match.tokens)
+        extend = request.known - hit - self.in_host(request, hit)
+        need = request.known - hit + min(request.remaining, CLIP) + page
         if need >= budget.room:
             self.full = True
             return False
@@ -268,21 +217,11 @@ class SglangServer(Server):
             self.full = length > 0
             return False
         budget.room -= locked
-        self._start(request, hit, match.node)
+        self.start(request, hit, match.node)
         budget.spend(length, min(request.remaining, CLIP) if length == extend else 0, page)
         self.step.append((request, length))
         self.partial = request if length < extend else self.partial
         return True
-
-    def _start(self, request: Request, hit: int, node: Node) -> None:
-        """The request holds what it found."""
-        self.held[request] = Held(node, hit)
-        request.computed = hit
-        if not request.preemptions:
-            request.hit = hit
-            self.counts.queried_tokens += request.prompt
-            self.counts.hit_tokens += hit
-            self.admitted.append(request)
 
     # Decode
 
@@ -292,10 +231,10 @@ class SglangServer(Server):
         schedule_batch.py, retract_decode: at least one goes, the one with the fewest tokens out and
         among those the longest prompt, until the rest fits; the last one stays.
         """
-        order = sorted(self.running, key=lambda r: (r.generated, -r.prompt), reverse=True)
-        if self._can_decode(order):
+        if self._can_decode(self.running):
             self.ratio.decay()
             return
+        order = sorted(self.running, key=lambda r: (r.generated, -r.prompt), reverse=True)
         while len(order) > 1:
             self._retract(order.pop())
             if self._can_decode(order):
@@ -307,22 +246,22 @@ class SglangServer(Server):
         self.full = False
 
     def _can_decode(self, requests: Sequence[Request]) -> bool:
-        page = self.settings.page
+        page = self.page
         need = sum(page for request in requests if not request.computed % page)
         if self.free < need:
-            self._evict(need)
+            self.evict(need)
         return self.free >= need
 
     def _retract(self, request: Request) -> None:
         """Its cache is given up; it waits again with the tokens that it generated."""
-        self._release(request, keep=False)
+        self.release(request, keep=False)
         request.preemptions += 1
         self.counts.preemptions += 1
         self.waiting.append(request)
 
     def _abort(self, request: Request) -> None:
         """Even alone it has no room for its next token: it ends with an error."""
-        self._release(request, keep=False)
+        self.release(request, keep=False)
         self.gave_up.append(request)
 
     def _end_decode(self) -> list[Request]:
@@ -336,66 +275,5 @@ class SglangServer(Server):
             self.running = [request for request in self.running if not request.done]
             self.full = False
         for request in finished:
-            self._release(request, keep=True)
+            self.release(request, keep=True)
         return finished
-
-    # Cache
-
-    def _key(self, request: Request, tokens: int) -> list[Any]:
-        return segments(request, tokens, self.settings.page) if self.settings.radix else []
-
-    def _grow(self, request: Request, tokens: int) -> None:
-        """Pages for the first ``tokens`` of a request, evicting where none are free."""
-        held = self.held[request]
-        more = round_up(tokens, self.settings.page) - held.shared - held.own
-        if more <= 0:
-            return
-        if self.free < more:
-            self._evict(more)
-        self.free -= more
-        held.own += more
-
-    def _evict(self, tokens: int) -> None:
-        freed = self.tree.evict(tokens)
-        self.free += freed
-        self.counts.evicted_blocks += freed // self.settings.page
-
-    def _keep(self, request: Request) -> None:
-        """A chunk enters the tree and its path is locked (cache_unfinished_req).
-
-        What another request put there meanwhile is one copy: this one's is freed.
-        """
-        key = self._key(request, request.computed)
-        held = self.held[request]
-        there = self.tree.insert(key)
-        total = sum(segment.tokens for segment in key)
-        request.cuts.append(total)
-        node = self.tree.match(key).node if key else self.tree.root
-        self.tree.lock(node)
-        self.tree.unlock(held.node)
-        self._own_to_tree(held, there, total)
-        held.node = node
-        held.shared = max(held.shared, total)
-
-    def _own_to_tree(self, held: Held, there: int, total: int) -> None:
-        """Tokens from ``held.shared`` to ``total`` are the tree's now; those already there free."""
-        if total > held.shared:
-            twice = max(0, there - held.shared)
-            self.free += twice
-            held.own -= total - held.shared
-
-    def _release(self, request: Request, *, keep: bool) -> None:
-        """A request leaves; its tokens stay in the tree, or are freed (cache_finished_req)."""
-        held = self.held.pop(request)
-        if keep:
-            key = self._key(request, request.computed)
-            there = self.tree.insert(key)
-            self._own_to_tree(held, there, sum(segment.tokens for segment in key))
-        self.free += held.own
-        self.tree.unlock(held.node)
-        request.computed = 0
-
-    def _count(self, request: Request, length: int) -> None:
-        self.counts.computed_tokens += length
-        if request.preemptions:
-            self.counts.recomputed_tokens += length

@@ -55,7 +55,7 @@ def table(growth: Growth) -> str:
 
 def chart(found: list[Growth]) -> Any:
     """Measured steps as dots, the estimate and the bound as lines."""
-    from kvplan.charts.growth import growth_chart
+    from kvplan.charts.steps import step_times
 
     rows = [
         {"variant": g.variant.name, "context": p.context, "ms": value * 1e3, "what": what}
@@ -67,7 +67,7 @@ def chart(found: list[Growth]) -> Any:
             ("bound", bound),
         )
     ]
-    return growth_chart(rows, "SmolLM2-135M on llama.cpp, one thread")
+    return step_times(rows, "SmolLM2-135M on llama.cpp, one thread")
 
 
 if __name__ == "__main__":

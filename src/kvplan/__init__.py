@@ -12,6 +12,8 @@ from kvplan._version import __version__
 
 if TYPE_CHECKING:
     from kvplan.core.errors import KvplanError
+    from kvplan.measuring.answer import MeasureAnswer
+    from kvplan.measuring.measure import measure
     from kvplan.planning.explain import ExplainAnswer, explain
     from kvplan.planning.fit import FitAnswer, fit
     from kvplan.planning.size import SizeAnswer, SizeAnswers, size
@@ -20,11 +22,13 @@ __all__ = [
     "ExplainAnswer",
     "FitAnswer",
     "KvplanError",
+    "MeasureAnswer",
     "SizeAnswer",
     "SizeAnswers",
     "__version__",
     "explain",
     "fit",
+    "measure",
     "size",
 ]
 
@@ -36,6 +40,8 @@ _HOMES = {
     "explain": "kvplan.planning.explain",
     "FitAnswer": "kvplan.planning.fit",
     "fit": "kvplan.planning.fit",
+    "MeasureAnswer": "kvplan.measuring.answer",
+    "measure": "kvplan.measuring.measure",
     "SizeAnswer": "kvplan.planning.size",
     "SizeAnswers": "kvplan.planning.size",
     "size": "kvplan.planning.size",

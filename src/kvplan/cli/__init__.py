@@ -42,9 +42,9 @@ def _root(
 
 
 def _register() -> None:
-    from kvplan.cli import explain, fit, lists, size
+    from kvplan.cli import explain, fit, lists, measure, size, ui
 
-    for verb in (size, fit, explain, lists):
+    for verb in (size, fit, explain, measure, lists, ui):
         verb.register(app)
 
 

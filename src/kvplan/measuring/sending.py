@@ -49,8 +49,9 @@ class Sender:
         if phase.rate is None:
             waiting = iter(range(len(bodies)))
             workers = max(1, min(phase.concurrency or 1, len(bodies)))
-            loops = [self._loop(phase, bodies, waiting, done, start) for _ in range(workers)]
-            await self._all(loops)
+            async with asyncio.TaskGroup() as group:
+                for _ in range(workers):
+                    group.create_task(self._loop(phase, bodies, waiting, done, start))
         else:
             await self._open(phase, bodies, done, start)
 
@@ -117,11 +118,6 @@ class Sender:
             if reply.failure == INTERRUPTED:
                 reply.ended_s = time.perf_counter()
             self.records.append(Record(planned=planned, reply=reply, due_s=due))
-
-    async def _all(self, loops: list[object]) -> None:
-        async with asyncio.TaskGroup() as group:
-            for loop in loops:
-                group.create_task(loop)  # type: ignore[arg-type]
 
     def _over(self) -> bool:
         self.is_late = self.is_late or time.perf_counter() >= self.deadline_s

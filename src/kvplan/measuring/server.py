@@ -141,7 +141,7 @@ async def _models(client: Client, model: str | None) -> Mapping[str, Any]:
     if not rows:
         raise BadQuestion(f"{where} serves no model.")
     if model is None:
-        return rows[0]  # type: ignore[no-any-return]
+        return rows[0]
     chosen = next((row for row in rows if row["id"] == model), None)
     if chosen is None:
         shown = ", ".join(name[:80] for name in names[:5])

@@ -1,0 +1,154 @@
+"""``kvplan measure``: what a running server really does, beside what is predicted of it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kvplan.cli.options import Explain, Json, Offline
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("measure")(measure)
+
+
+def measure(
+    target: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[URL]",
+            help="The address of any OpenAI-compatible server, or: compare FOLDER FOLDER.",
+            show_default=False,
+        ),
+    ] = None,
+    folders: Annotated[
+        list[str] | None, typer.Argument(metavar="[FOLDER FOLDER]", hidden=True)
+    ] = None,
+    embedded: Annotated[
+        bool,
+        typer.Option("--embedded", help="Start llama.cpp with SmolLM2-135M here and measure it."),
+    ] = False,
+    weights: Annotated[
+        str | None, typer.Option("--weights", help="Another GGUF file for --embedded.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", help="One of the server's models; default: its first.")
+    ] = None,
+    prompt: Annotated[str, typer.Option("--prompt", help="Tokens of each prompt, exact.")] = "512",
+    output: Annotated[str, typer.Option("--output", help="Tokens of each answer.")] = "32",
+    concurrency: Annotated[
+        str, typer.Option("--concurrency", help="Requests in flight of closed loops: 1,4,16.")
+    ] = "1,4",
+    rate: Annotated[
+        str | None, typer.Option("--rate", help="Requests a second of open loops: 0.5,2.")
+    ] = None,
+    requests: Annotated[
+        int | None,
+        typer.Option(
+            "--requests", help="Of each phase; default: twice the concurrency, 8 or more."
+        ),
+    ] = None,
+    prefix: Annotated[
+        str,
+        typer.Option("--prefix", help="on: prefixes cold and warm; off: nothing shared; both."),
+    ] = "both",
+    shared_prefix: Annotated[
+        str | None,
+        typer.Option("--shared-prefix", help="Tokens that warm prompts share; default: 3/4."),
+    ] = None,
+    repeat: Annotated[int, typer.Option("--repeat", help="How often all of it is done.")] = 1,
+    pressure: Annotated[
+        bool,
+        typer.Option("--pressure", help="Also send more prefixes than the cache holds, twice."),
+    ] = False,
+    pool_tokens: Annotated[
+        str | None,
+        typer.Option("--pool-tokens", help="What the cache holds, where the server is silent."),
+    ] = None,
+    chat: Annotated[
+        bool, typer.Option("--chat", help="Ask /v1/chat/completions, not /v1/completions.")
+    ] = False,
+    threads: Annotated[
+        int | None,
+        typer.Option("--threads", help="Of --embedded; default: one on a small machine."),
+    ] = None,
+    max_time: Annotated[
+        float, typer.Option("--max-time", help="Seconds for everything; what is there is kept.")
+    ] = 900.0,
+    timeout: Annotated[
+        float, typer.Option("--timeout", help="Seconds until a request's first token.")
+    ] = 300.0,
+    gpu: Annotated[
+        str | None, typer.Option("--gpu", help="The card the server runs on, to predict.")
+    ] = None,
+    gpus: Annotated[int | None, typer.Option("--gpus", help="How many of them.")] = None,
+    predict_from: Annotated[
+        str | None,
+        typer.Option(
+            "--predict-from", help="The model for predictions, where the server's is not."
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Of the arrivals of open loops.")] = 0,
+    output_folder: Annotated[
+        str | None,
+        typer.Option("--output-folder", "-o", help="A folder for everything that was measured."),
+    ] = None,
+    explain: Explain = False,
+    offline: Offline = False,
+    as_json: Json = False,
+) -> int:
+    """Time to first token, time between tokens, reuse of prefixes, memory and counters.
+
+    An API key is taken from KVPLAN_API_KEY or OPENAI_API_KEY and is never written out. Ctrl-C ends
+    a measurement and keeps what was measured.
+    """
+    import kvplan
+    from kvplan.cli.measure_progress import told
+    from kvplan.cli.show import show
+
+    if target is not None:
+        _warn(target)
+    with told() as progress:
+        answer = kvplan.measure(
+            target,
+            embedded=embedded,
+            weights=weights,
+            model=model,
+            prompt=prompt,
+            output=output,
+            concurrency=concurrency,
+            rate=rate,
+            requests=requests,
+            prefix=prefix,
+            shared_prefix=shared_prefix,
+            repeat=repeat,
+            pressure=pressure,
+            pool_tokens=pool_tokens,
+            chat=chat,
+            threads=threads,
+            max_time=max_time,
+            timeout=timeout,
+            gpu=gpu,
+            gpus=gpus,
+            predict_from=predict_from,
+            seed=seed,
+            offline=offline,
+            progress=progress,
+        )
+    show(answer, as_json=as_json, explain=explain, output_file=None)
+    return 0 if answer.runs and any(run.requests > run.failed for run in answer.runs) else 1
+
+
+def _warn(target: str) -> None:
+    """Before load on a machine that is another's, perhaps."""
+    from kvplan.measuring.client import Address
+
+    address = Address(target)
+    if not address.is_loopback:
+        typer.echo(
+            f"warning: {address} is another machine: this puts load on it. Ctrl-C ends it and "
+            "keeps what was measured.",
+            err=True,
+        )

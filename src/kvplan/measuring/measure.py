@@ -1,0 +1,248 @@
+"""``measure``: what a running server really does, beside what is predicted of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final
+
+from kvplan.core.errors import BadQuestion, BadValue
+from kvplan.core.units import parse_count, parse_tokens, round_up
+from kvplan.measuring.answer import MeasureAnswer
+from kvplan.measuring.bandwidth import host_bandwidth
+from kvplan.measuring.client import Address
+from kvplan.measuring.connection import Limits
+from kvplan.measuring.differences import differences
+from kvplan.measuring.embedded.server import serving
+from kvplan.measuring.embedded.settings import Settings, default_threads
+from kvplan.measuring.embedded.weights import embedded_weights
+from kvplan.measuring.environment import environment
+from kvplan.measuring.experiment import Asked, Experiment, Progress, experiment
+from kvplan.measuring.phases import PREFIXES, Shape
+from kvplan.measuring.predicted import Card, predict
+from kvplan.measuring.summary import summarise
+
+MOST_CONCURRENCY: Final = 4096
+MOST_RATE: Final = 10_000.0
+MOST_TOKENS: Final = 1 << 21
+SLOT_ROUND: Final = 256  # llama.cpp rounds a slot's cells up to these
+USUAL_SHARE: Final = 0.75  # of a prompt that a prefix is, where nothing else is asked
+
+
+def measure(
+    target: str | None = None,
+    *,
+    embedded: bool = False,
+    weights: str | Path | None = None,
+    model: str | None = None,
+    prompt: int | str = 512,
+    output: int | str = 32,
+    concurrency: str | int | Sequence[int] = "1,4",
+    rate: str | float | Sequence[float] | None = None,
+    requests: int | None = None,
+    prefix: str = "both",
+    shared_prefix: int | str | None = None,
+    repeat: int = 1,
+    pressure: bool = False,
+    pool_tokens: int | str | None = None,
+    chat: bool = False,
+    threads: int | None = None,
+    max_time: float = 900.0,
+    timeout: float = 300.0,
+    gpu: str | None = None,
+    gpus: int | None = None,
+    predict_from: str | None = None,
+    seed: int = 0,
+    offline: bool = False,
+    progress: Progress | None = None,
+    **flags: Any,
+) -> MeasureAnswer:
+    """Measure a server: first tokens, later tokens, reuse of prefixes, memory, and its counters.
+
+    Args:
+        target: the address of any OpenAI-compatible server.
+        embedded: start llama.cpp with SmolLM2-135M here and measure that.
+        weights: another GGUF file for ``embedded``.
+        model: one of the server's models; default: its first.
+        prompt: tokens of each prompt, exact.
+        output: tokens that each answer has.
+        concurrency: requests in flight of closed loops, as ``1,4,16``.
+        rate: requests a second of open loops, as ``0.5,2``.
+        requests: of each phase; default: twice the concurrency, at least 8.
+        prefix: ``on`` measures prefixes cold and warm, ``off`` prompts that share nothing.
+        shared_prefix: tokens that warm prompts have in common; default: three quarters.
+        repeat: how often everything is done, with new prompts.
+        pressure: also send more prefixes than the cache holds, twice.
+        pool_tokens: what the cache holds, where the server does not say.
+        chat: ask /v1/chat/completions in place of /v1/completions.
+        threads: of the embedded server; default: one on a small machine.
+        max_time: seconds for everything; what was measured until then is kept.
+        timeout: seconds until a first token.
+        gpu: the card that the server runs on, to predict.
+        gpus: how many, as tensor parallelism.
+        predict_from: where kvplan finds the model, if not where the server says.
+        seed: of arrivals.
+        offline: never ask the hub.
+        progress: told of each phase as it begins.
+        flags: the engine's own flags that the server does not tell, to predict.
+
+    Raises:
+        BadQuestion: a value that cannot be read, or a server that cannot be measured so.
+        SourceUnreachable: nobody answers.
+    """
+    shape = _shape(
+        prompt, output, concurrency, rate, requests, prefix, shared_prefix, repeat, pressure, seed
+    )
+    pool = None if pool_tokens is None else parse_tokens(pool_tokens)
+    limits = Limits(first_token_s=_seconds(timeout, "--timeout"))
+    with ExitStack() as stack:
+        asked = Asked(
+            address="", shape=shape, model=model, chat=chat, limits=limits,
+            max_time_s=_seconds(max_time, "--max-time"), pool_tokens=pool,
+        )  # fmt: skip
+        told: dict[str, Any] = dict(flags)
+        if embedded or (target is None and weights is not None):
+            settings = _settings(embedded_weights(weights, offline=offline), shape, threads)
+            served = stack.enter_context(serving(settings))
+            asked = _with(asked, address=served.address, pid=served.pid)
+            told = {**settings.flags, **told}
+        elif target is None:
+            raise BadQuestion(
+                "No server is named.", "kvplan measure http://localhost:8000, or --embedded."
+            )
+        else:
+            asked = _with(asked, address=target)
+        found = experiment(asked, progress)
+    return answer(
+        found,
+        card=_card(found, Address(asked.address).is_loopback, gpu, gpus),
+        predict_from=predict_from,
+        flags=told,
+        offline=offline,
+    )
+
+
+def answer(
+    found: Experiment,
+    *,
+    card: Card,
+    predict_from: str | None,
+    flags: Mapping[str, Any],
+    offline: bool,
+) -> MeasureAnswer:
+    """The answer of a measurement that was made."""
+    runs = summarise(found.measured)
+    predicted, said = predict(
+        found.server, runs, card, model=predict_from, flags=flags, offline=offline
+    )
+    return MeasureAnswer(
+        experiment=found,
+        runs=tuple(runs),
+        predicted=tuple(predicted),
+        differences=tuple(differences(found.server, runs, predicted)),
+        environment=environment(),
+        warnings=(*_warnings(found), *said),
+    )
+
+
+def _with(asked: Asked, **changed: Any) -> Asked:
+    from dataclasses import replace
+
+    return replace(asked, **changed)
+
+
+def _warnings(found: Experiment) -> Iterable[str]:
+    if not found.is_whole:
+        yield f"Ended by {found.ended_by}: what was measured until then is shown."
+    if not found.is_verified:
+        yield "The server's usage did not confirm the lengths of prompts: they are about right."
+    if found.server.metrics is None:
+        yield "The server exports no metrics that are known: its counters are missing."
+
+
+def _card(found: Experiment, is_local: bool, gpu: str | None, gpus: int | None) -> Card:
+    """The card that was named, else the one that NVML sees, else this machine's memory."""
+    if gpu is not None:
+        return Card(gpu=gpu, gpus=gpus)
+    if found.memory.card is not None:
+        return Card(gpu=found.memory.card, gpus=gpus)
+    if is_local and found.server.engine == "llama.cpp":
+        return Card(host_bandwidth=host_bandwidth(), memory_bytes=environment()["memory_bytes"])
+    return Card()
+
+
+def _settings(path: Path, shape: Shape, threads: int | None) -> Settings:
+    """A slot for each conversation that may run at once, a little more than it needs."""
+    slots = max((4, *shape.concurrency))
+    if slots > 64:
+        raise BadValue(f"--embedded has at most 64 slots, and --concurrency asks for {slots}.")
+    each = round_up(shape.prompt_tokens + shape.output_tokens + 8, SLOT_ROUND)
+    count = parse_count(threads, "--threads", 1024) if threads is not None else default_threads()
+    return Settings(model=str(path), threads=count, context_tokens=each * slots, slots=slots)
+
+
+def _shape(
+    prompt: int | str,
+    output: int | str,
+    concurrency: str | int | Sequence[int],
+    rate: str | float | Sequence[float] | None,
+    requests: int | None,
+    prefix: str,
+    shared_prefix: int | str | None,
+    repeat: int,
+    pressure: bool,
+    seed: int,
+) -> Shape:
+    tokens = _tokens(prompt, "--prompt", 8)
+    shared = round(tokens * USUAL_SHARE) if shared_prefix is None else parse_tokens(shared_prefix)
+    if not 0 < shared < tokens:
+        raise BadValue(
+            f"A shared prefix of {shared:,} tokens leaves nothing of a prompt of {tokens:,}.",
+            "Give a shorter --shared-prefix.",
+        )
+    if prefix not in PREFIXES:
+        raise BadValue(f"--prefix {prefix!r} is none.", f"Known: {', '.join(PREFIXES)}.")
+    rates = tuple(_rate(one) for one in _several(rate)) if rate is not None else ()
+    at_once = _several(concurrency) if rate is None or concurrency != "1,4" else []
+    return Shape(
+        prompt_tokens=tokens,
+        output_tokens=_tokens(output, "--output", 1),
+        shared_tokens=shared,
+        concurrency=tuple(parse_count(one, "--concurrency", MOST_CONCURRENCY) for one in at_once),
+        rates=rates,
+        requests=None if requests is None else parse_count(requests, "--requests", 100_000),
+        prefix=prefix,
+        repeat=parse_count(repeat, "--repeat", 1000),
+        pressure=pressure,
+        seed=seed,
+    )
+
+
+def _several(given: object) -> list[Any]:
+    if isinstance(given, str):
+        return [part.strip() for part in given.split(",") if part.strip()]
+    return list(given) if isinstance(given, Sequence) else [given]
+
+
+def _tokens(given: int | str, flag: str, least: int) -> int:
+    tokens = parse_tokens(given)
+    if not least <= tokens <= MOST_TOKENS:
+        raise BadValue(f"{flag} {tokens:,} is not from {least} to {MOST_TOKENS:,} tokens.")
+    return tokens
+
+
+def _rate(given: object) -> float:
+    try:
+        rate = float(str(given))
+    except ValueError:
+        rate = 0.0
+    if not 0 < rate <= MOST_RATE:
+        raise BadValue(f"--rate {str(given)[:40]} is no number of requests a second.")
+    return rate
+
+
+def _seconds(given: float, flag: str) -> float:
+    if not 0 < given <= 86_400:
+        raise BadValue(f"{flag} {given:g} is not from 0 to 86,400 seconds.")
+    return float(given)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
-from kvplan.charts.base import colours, load_altair
+from kvplan.charts.base import COLOURS, colours, load_altair
 from kvplan.core.ledger import Ledger
-from kvplan.core.units import GIB
+from kvplan.core.units import GIB, format_gib
 
 
 def ledger_bars(ledgers: Mapping[str, Ledger], title: str) -> Any:
@@ -26,17 +26,17 @@ def ledger_bars(ledgers: Mapping[str, Ledger], title: str) -> Any:
         for term in ledger
         if term.num_bytes > 0
     ]
-    shown = list(dict.fromkeys(row["term"] for row in sorted(rows, key=itemgetter("place"))))
+    shown = list(dict.fromkeys(str(row["term"]) for row in sorted(rows, key=itemgetter("place"))))
     return (
-        alt.Chart(alt.Data(values=rows), title=title, description=f"{title}: {rows}"[:500])
-        .mark_bar(height=44)
+        alt.Chart(alt.Data(values=rows), title=title, description=_words(title, ledgers))
+        .mark_bar(height=44, stroke="#808080", strokeWidth=0.5)
         .encode(
             x=alt.X("GiB:Q", title="one card (GiB)", stack="zero"),
             y=alt.Y("of:N", title=None, sort=list(ledgers), axis=_labels(alt, len(ledgers) > 1)),
             color=alt.Color(
                 "term:N",
                 sort=shown,
-                scale=alt.Scale(domain=shown, range=colours(len(shown))),
+                scale=alt.Scale(domain=shown, range=_shades(shown)),
                 legend=alt.Legend(title=None, orient="top", columns=4),
             ),
             order=alt.Order("place:Q"),
@@ -44,6 +44,24 @@ def ledger_bars(ledgers: Mapping[str, Ledger], title: str) -> Any:
         )
         .properties(width=560, height=70 * len(ledgers))
     )
+
+
+def _shades(terms: Sequence[str]) -> list[str]:
+    """A colour a term; weights and the pool have the same in every bar."""
+    fixed = {"weights": COLOURS[0], "kv pool": COLOURS[2], "left free": COLOURS[8]}
+    others = iter(colours(len(terms) + len(fixed)))
+    free = (colour for colour in others if colour not in fixed.values())
+    return [fixed.get(term) or next(free) for term in terms]
+
+
+def _words(title: str, ledgers: Mapping[str, Ledger]) -> str:
+    """The bars for who does not see them."""
+    bars = (
+        f"{of}: "
+        + ", ".join(f"{t.name.replace('_', ' ')} {format_gib(t.num_bytes)}" for t in ledger)
+        for of, ledger in ledgers.items()
+    )
+    return f"{title}. One card, {'; '.join(bars)}"
 
 
 def _labels(alt: Any, shown: bool) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kvplan.charts.base import colours, load_altair
+from kvplan.charts.base import TOKENS, colours, load_altair, token_ticks
 from kvplan.core.errors import BadValue
 from kvplan.core.formats import Format
 from kvplan.core.model import Model
@@ -32,6 +32,7 @@ def by_kind(model: Model, fmt: Format, longest: int | None = None) -> Any:
     kinds = [kind for kind, held in _held(model, fmt, end).items() if held]
     if not kinds:
         raise BadValue(f"{model.name} keeps no cache, so that there is nothing to plot.")
+    axis = alt.Axis(labelExpr=TOKENS, values=token_ticks(end))
     title = f"One conversation's cache as it grows, {fmt.name}"
     total = sum(_held(model, fmt, end).values())
     return (
@@ -42,7 +43,7 @@ def by_kind(model: Model, fmt: Format, longest: int | None = None) -> Any:
         )
         .mark_area(opacity=0.85)
         .encode(
-            x=alt.X("tokens:Q", title="tokens so far", axis=alt.Axis(format="~s", tickCount=6)),
+            x=alt.X("tokens:Q", title="tokens so far", scale=alt.Scale(nice=False), axis=axis),
             y=alt.Y("MiB:Q", title="cache of one conversation (MiB)", stack="zero"),
             color=alt.Color(
                 "kind:N",
@@ -50,7 +51,11 @@ def by_kind(model: Model, fmt: Format, longest: int | None = None) -> Any:
                 scale=alt.Scale(domain=kinds, range=colours(len(kinds))),
                 legend=alt.Legend(title=None, orient="top", columns=2, labelLimit=240),
             ),
-            tooltip=[alt.Tooltip("tokens:Q", format=",d"), "kind:N", alt.Tooltip("MiB:Q", format=",.1f")],
+            tooltip=[
+                alt.Tooltip("tokens:Q", format=",d"),
+                "kind:N",
+                alt.Tooltip("MiB:Q", format=",.1f"),
+            ],
         )
         .properties(width=420, height=240)
     )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kvplan.charts.base import colours, load_altair
+from kvplan.charts.growth import by_kind
 from kvplan.core.units import GIB
 from kvplan.planning.size import SizeAnswer, SizeAnswers
 
@@ -53,3 +54,12 @@ def growth(answers: Sequence[SizeAnswer]) -> Any:
 def _at(answer: SizeAnswer, tokens: int) -> dict[str, Any]:
     held = answer.bytes(tokens)
     return {"model": answer.model.name, "tokens": tokens, "bytes": held, "GiB": held / GIB}
+
+
+def kinds(answer: SizeAnswer | SizeAnswers) -> Any:
+    """One model's cache by kind of layer; of several the first's."""
+    one = answer if isinstance(answer, SizeAnswer) else answer.answers[0]
+    return by_kind(one.model, one.fmt)
+
+
+PARTS: Mapping[str, Callable[[SizeAnswer | SizeAnswers], Any]] = {"growth": chart, "kinds": kinds}

@@ -1,0 +1,62 @@
+"""Charts for the page: Altair's definitions as they are, drawn in the browser or as a picture."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kvplan.web.ask import ask
+from kvplan.web.forms import question_of
+
+
+def specification(
+    verb: str, given: Mapping[str, Any], part: str, *, offline: bool = False
+) -> dict[str, Any]:
+    """A chart as Vega-Lite.
+
+    Raises:
+        KvplanError: as the verb, or there is nothing to plot.
+    """
+    from kvplan.charts import chart_of
+
+    answer = ask(verb, question_of(verb, given), offline=offline)
+    found: dict[str, Any] = chart_of(answer, part).to_dict()
+    return found
+
+
+def picture(verb: str, given: Mapping[str, Any], part: str, *, offline: bool = False) -> str:
+    """A chart as SVG, for a browser without script."""
+    import vl_convert
+
+    drawn: str = vl_convert.vegalite_to_svg(specification(verb, given, part, offline=offline))
+    return drawn
+
+
+def script() -> str:
+    """Vega, Vega-Lite and Vega-Embed in one script, from the wheel that draws pictures; bundled
+    once for each of its releases and kept beside what was downloaded.
+    """
+    from importlib.metadata import version
+
+    import vl_convert
+
+    kept = _cache() / f"vega-{version('vl-convert-python')}.js"
+    try:
+        return kept.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        pass
+    found: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        fresh = kept.with_suffix(f".{os.getpid()}")
+        fresh.write_text(found, encoding="utf-8")
+        fresh.replace(kept)
+    except OSError:
+        pass
+    return found
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("KVPLAN_CACHE") or "~/.cache/kvplan").expanduser() / "page"

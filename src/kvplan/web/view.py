@@ -1,0 +1,173 @@
+"""What the templates show of an answer: words and figures, worked out nowhere else.
+
+A verb whose page has a layout of its own has a function here; the others are shown by the tables
+that the command prints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from kvplan.charts import parts_of
+from kvplan.core.units import format_bytes, format_seconds
+from kvplan.planning.answer import Answer
+from kvplan.planning.explain import ExplainAnswer
+from kvplan.planning.fit import FitAnswer
+from kvplan.web.forms import query, with_change
+from kvplan.web.marked import marked
+
+# A plot's heading, by its name.
+HEADINGS = {
+    "card": "Where one card's memory goes",
+    "concurrency": "How many, by their length",
+    "speed": "How fast, by how many",
+    "growth": "What one conversation keeps",
+    "kinds": "By kind of layer",
+    "chart": "",
+}
+
+
+class Tile(NamedTuple):
+    """One of the first figures: a label, the figure, a smaller line under it."""
+
+    label: str
+    figure: str
+    unit: str
+    note: str
+
+
+class Step(NamedTuple):
+    """A lever as a button: its name, the flag, what it buys, where it leads."""
+
+    name: str
+    change: str
+    gain: str
+    note: str
+    href: str
+
+
+def view_of(answer: Answer, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The template's values."""
+    form: Any = import_module(f"kvplan.cli.{answer.verb}_tables")
+    shown = {
+        "answer": answer,
+        "tables": form.tables(answer),
+        "explanation": form.explanation(answer),
+        "plots": [(name, HEADINGS.get(name, name)) for name in parts_of(answer.verb)],
+        "warnings": list(answer.warnings),
+    }
+    if isinstance(answer, FitAnswer):
+        shown |= _fit(answer, given)
+    if isinstance(answer, ExplainAnswer):
+        shown |= _explain(answer, given)
+    return shown
+
+
+def _explain(answer: ExplainAnswer, given: Mapping[str, Any]) -> dict[str, Any]:
+    start = answer.start
+    model, gpu = start.last("model"), start.last("gpu")
+    named = (
+        f"{start.engine} {start.version or ''}".strip(),
+        model and model.value,
+        gpu and gpu.value,
+    )
+    worst = next((f.message for f in answer.findings if f.severity == "error"), "")
+    return {
+        "subject": " · ".join(str(word) for word in named if word),
+        "verdict": worst or ("It failed." if answer.failed else "It started."),
+        "findings": [f for f in answer.findings if f.message != worst],
+        "suggestions": answer.suggestions,
+        "lines": marked(given.get("second") or given.get("log") or "", start),
+    }
+
+
+def _fit(answer: FitAnswer, given: Mapping[str, Any]) -> dict[str, Any]:
+    q, plan = answer.question, answer.plan
+    cards = f"{q.node.gpus} × {q.node.device.title}" if q.node.gpus > 1 else q.node.device.title
+    return {
+        "verdict": _verdict(answer),
+        "reason": answer.reason or "",
+        "subject": f"{plan.model.name} on {cards}",
+        "engine": " ".join(filter(None, (plan.engine, plan.version))),
+        "tiles": [_conversations(answer), _speed(answer), _cost(answer), _longest(answer)],
+        "steps": _steps(answer, given),
+        "settings": [
+            (flag, row["value"], row["source"]) for flag, row in answer.to_dict()["launch"].items()
+        ],
+    }
+
+
+def _verdict(answer: FitAnswer) -> str:
+    if not answer.plan.starts:
+        return "No: it does not start."
+    if not answer.fits:
+        return f"No: {answer.sequences:,} of {answer.wanted:,} conversations fit."
+    context = answer.question.asked.context
+    many = "conversation" if answer.sequences == 1 else "conversations"
+    return f"It fits: {answer.sequences:,} {many} of {context:,} tokens at once."
+
+
+def _conversations(answer: FitAnswer) -> Tile:
+    context = answer.question.asked.context
+    limit = answer.plan.capacity(context).limited_by.replace("_", " ")
+    own = format_bytes(answer.plan.sequence_bytes(context))
+    note = (
+        f"{own} each on a card; the {limit} stops more"
+        if answer.plan.starts
+        else "it does not start"
+    )
+    return Tile("Conversations at once", f"{answer.sequences:,}", f"of {context:,} tokens", note)
+
+
+def _speed(answer: FitAnswer) -> Tile:
+    speed = answer.to_dict()["speed"]
+    if not speed:
+        return Tile("Speed of each", "–", "", "no batch or no bandwidth is known")
+    floor, batch = speed["tokens_per_s_per_sequence_floor"], speed["batch"]
+    estimate = speed["estimate"]
+    if not estimate:
+        step = format_seconds(speed["decode_step_floor_s"])
+        note = f"at most, with {batch:,} at once: a step reads weights and cache in {step}"
+        return Tile("Speed of each", f"≤ {floor:,.0f}", "tokens/s", note)
+    rate, error = estimate["tokens_per_s_per_sequence"], estimate["error"]
+    within = f" ± {error:.0%}" if error else ""
+    note = (
+        f"estimated{within}, {batch:,} at once; memory allows {floor:,.0f}"
+        if floor
+        else f"estimated{within}, {batch:,} at once"
+    )
+    return Tile("Speed of each", f"{rate:,.0f}", "tokens/s", note)
+
+
+def _cost(answer: FitAnswer) -> Tile:
+    cost = answer.to_dict()["cost"]
+    if not cost:
+        return Tile("Cost", "–", "", "no price is known: give one of a card for an hour")
+    money = cost["currency"]
+    parts = []
+    if cost["per_sequence_hour"] is not None:
+        parts.append(f"{cost['per_sequence_hour']:,.2f} a conversation-hour")
+    if cost["per_million_output_tokens"] is not None:
+        parts.append(f"{cost['per_million_output_tokens']:,.2f} a million output tokens")
+    return Tile("Cost", f"{cost['per_hour']:,.2f}", f"{money} an hour", "; ".join(parts))
+
+
+def _longest(answer: FitAnswer) -> Tile:
+    wanted = (
+        "one conversation" if answer.wanted == 1 else f"each of {answer.wanted:,} conversations"
+    )
+    return Tile("Longest context", f"{answer.max_context:,}", "tokens", f"of {wanted}")
+
+
+def _steps(answer: FitAnswer, given: Mapping[str, Any]) -> list[Step]:
+    """The levers, the most gainful first."""
+    rows = sorted(answer.levers, key=lambda lever: -lever.sequences)
+    found = []
+    for lever in rows:
+        changed = with_change(given, lever.change)
+        gain = f"{lever.sequences:,}" + (f" (× {lever.factor:.2f})" if lever.factor else "")
+        href = f"?{query(changed)}" if changed is not None else ""
+        found.append(Step(lever.name, lever.change, gain, lever.note, href))
+    return found

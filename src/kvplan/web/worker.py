@@ -1,0 +1,47 @@
+"""A process that answers jobs, one after the other, until its input ends.
+
+    length (4 bytes) + pickled Job   ─►  standard input
+    length (4 bytes) + pickled Reply ◄─  standard output
+
+Both ends are kvplan's own; what came over the network is inside the job as texts and bytes.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import struct
+import sys
+from typing import BinaryIO
+
+from kvplan.web.jobs import Job, perform
+
+LENGTH = struct.Struct(">I")
+
+
+def packed(value: object) -> bytes:
+    """A message."""
+    data = pickle.dumps(value, protocol=5)
+    return LENGTH.pack(len(data)) + data
+
+
+def main() -> None:
+    """Answer until the input ends."""
+    source = sys.stdin.buffer
+    # What a library prints must not get between two replies.
+    sink = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    while (job := _read(source)) is not None:
+        sink.write(packed(tuple(perform(job))))
+        sink.flush()
+
+
+def _read(source: BinaryIO) -> Job | None:
+    head = source.read(LENGTH.size)
+    if len(head) < LENGTH.size:
+        return None
+    return Job(*pickle.loads(source.read(LENGTH.unpack(head)[0])))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""The worker processes: each job has one, for so long, and so many may wait."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import pickle
+import sys
+from collections import OrderedDict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from kvplan.core.errors import BadQuestion
+from kvplan.web.jobs import Job, Reply, refusal
+from kvplan.web.worker import LENGTH, packed
+
+MOST_WAITING = 256
+LIMIT_S = 20.0
+KEPT_BYTES = 64 << 20  # of replies, to be given again
+LONGEST_KEPT = 4096  # characters of a question whose reply is kept
+
+
+def usual_number() -> int:
+    """A worker a core, two at least: one may wait for the hub."""
+    return max(2, min(4, os.cpu_count() or 2))
+
+
+class Workers:
+    """A fixed number of processes; a job that takes longer than ``limit_s`` ends its process."""
+
+    def __init__(self, number: int | None = None, limit_s: float = LIMIT_S) -> None:
+        self.number = number or usual_number()
+        self.limit_s = limit_s
+        self._idle: asyncio.Queue[asyncio.subprocess.Process | None] = asyncio.Queue()
+        self._alive: set[asyncio.subprocess.Process] = set()
+        self._waiting = 0
+        self._kept = Kept(KEPT_BYTES)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Workers]:
+        """The pool, for as long as the server runs."""
+        try:
+            for process in await asyncio.gather(*(self._start() for _ in range(self.number))):
+                self._idle.put_nowait(process)
+            yield self
+        finally:
+            for process in list(self._alive):
+                await self._end(process)
+
+    async def do(self, job: Job) -> Reply:
+        """The reply to a job; one that was given before is given again."""
+        key = key_of(job)
+        known = None if key is None else self._kept.get(key)
+        if known is not None:
+            return known
+        if self._waiting >= MOST_WAITING:
+            return refusal(job.verb, BadQuestion("The server is busy.", "Ask again."), 429)
+        self._waiting += 1
+        try:
+            reply = await self._ask(job)
+        finally:
+            self._waiting -= 1
+        if key is not None and reply.status != 424:
+            self._kept.put(key, reply)
+        return reply
+
+    async def _ask(self, job: Job) -> Reply:
+        process = await self._idle.get()
+        try:
+            if process is None or process.returncode is not None:
+                process = await self._start()
+            return await asyncio.wait_for(_exchange(process, job), self.limit_s)
+        except TimeoutError:
+            hint = "Ask the command, which has no limit: kvplan --help."
+            said = f"The answer takes longer than the {self.limit_s:g} s of this server."
+            await self._end(process)
+            process = None
+            return refusal(job.verb, BadQuestion(said, hint), 422)
+        except (OSError, EOFError, asyncio.IncompleteReadError):
+            await self._end(process)
+            process = None
+            said = "The process that worked on this question has ended."
+            return refusal(job.verb, BadQuestion(said, "Ask for less at once."), 422)
+        except asyncio.CancelledError:
+            # Whoever asked went away; the reply would be read by the next.
+            await self._end(process)
+            process = None
+            raise
+        finally:
+            self._idle.put_nowait(process)
+
+    async def _start(self) -> asyncio.subprocess.Process:
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "kvplan.web.worker", stdin=pipe, stdout=pipe
+        )
+        self._alive.add(process)
+        return process
+
+    async def _end(self, process: asyncio.subprocess.Process | None) -> None:
+        if process is None:
+            return
+        self._alive.discard(process)
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+
+
+async def _exchange(process: asyncio.subprocess.Process, job: Job) -> Reply:
+    sink, source = process.stdin, process.stdout
+    assert sink is not None
+    assert source is not None
+    sink.write(packed(tuple(job)))
+    await sink.drain()
+    length = LENGTH.unpack(await source.readexactly(LENGTH.size))[0]
+    return Reply(*pickle.loads(await source.readexactly(length)))
+
+
+def key_of(job: Job) -> str | None:
+    """What a job is kept under; None for one that holds an upload, of which nothing is kept."""
+    if not all(isinstance(value, str | int | float | None) for value in job.given.values()):
+        return None
+    key = repr((job.kind, job.verb, sorted(job.given.items()), job.part, job.offline))
+    return key if len(key) <= LONGEST_KEPT else None
+
+
+class Kept:
+    """Replies by their questions, the longest unused given up first."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self.most_bytes = most_bytes
+        self._replies: OrderedDict[str, Reply] = OrderedDict()
+        self._size = 0
+
+    def get(self, key: str) -> Reply | None:
+        """The reply, if it is kept."""
+        reply = self._replies.get(key)
+        if reply is not None:
+            self._replies.move_to_end(key)
+        return reply
+
+    def put(self, key: str, reply: Reply) -> None:
+        """Keep a reply."""
+        if key in self._replies or len(reply.body) > self.most_bytes // 8:
+            return
+        self._replies[key] = reply
+        self._size += len(reply.body)
+        while self._size > self.most_bytes:
+            self._size -= len(self._replies.popitem(last=False)[1].body)

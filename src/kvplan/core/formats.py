@@ -137,10 +137,11 @@ class Grouped(Format):
 
 @dataclass(frozen=True, slots=True)
 class Kivi(Format):
-    """Keys per channel over groups of tokens, values per token; the last tokens in 16 bits.
+    """Keys per channel over groups of tokens, values per token; the last tokens as they came.
 
     Liu et al., KIVI (ICML 2024), section 3: keys wait in the residual until ``residual`` of them
-    are there and are quantised together; of the values the last ``residual`` stay whole.
+    are there and are quantised together; of the values the last ``residual`` stay whole, in
+    elements of ``whole_bytes``.
     """
 
     bits: int
@@ -148,12 +149,13 @@ class Kivi(Format):
     residual: int
     scale_bytes: int = 2
     zero_bytes: int = 2
+    whole_bytes: int = 2
 
     def keys(self, tokens: int, heads: int, dim: int) -> Stored:
-        """Whole residuals of keys are quantised; ``tokens mod residual`` are kept in 16 bits."""
+        """Whole residuals of keys are quantised; ``tokens mod residual`` are kept whole."""
         whole = tokens % self.residual
         packed = tokens - whole
-        raw = ceil_div(packed * heads * dim * self.bits, 8) + whole * heads * dim * 2
+        raw = ceil_div(packed * heads * dim * self.bits, 8) + whole * heads * dim * self.whole_bytes
         groups = heads * dim * ceil_div(packed, self.group)
         return Stored(raw, groups * (self.scale_bytes + self.zero_bytes))
 
@@ -161,7 +163,7 @@ class Kivi(Format):
         """All but the last ``residual`` values are quantised, each token by itself."""
         whole = min(tokens, self.residual)
         packed = tokens - whole
-        raw = packed * heads * ceil_div(dim * self.bits, 8) + whole * heads * dim * 2
+        raw = packed * heads * ceil_div(dim * self.bits, 8) + whole * heads * dim * self.whole_bytes
         groups = packed * heads * ceil_div(dim, self.group)
         return Stored(raw, groups * (self.scale_bytes + self.zero_bytes))
 

@@ -1,0 +1,1 @@
+"""Caches of keys and values, one a file, as transformers' ``Cache``, for ``generate`` too."""

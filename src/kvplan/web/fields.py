@@ -29,7 +29,12 @@ LABELS = {
     "kv_dtype": "Cache format", "gpu": "Card", "gpus": "Cards", "ttft": "First token within",
     "tpot": "Each token within", "set": "Config keys",
 }  # fmt: skip
-HELP = {"model": "A catalogue name, a hub id (org/name), or a config.json as an object."}
+# Where the command takes a file's name, what is sent is the document itself.
+HELP = {
+    "model": "A catalogue name, a hub id (org/name), or a config.json as an object.",
+    "log": "The text of a start-up log of any engine, or of a server's /metrics.",
+    "second": "The text of a later log: what changed, and why the pool moved.",
+}
 
 
 class Field(NamedTuple):

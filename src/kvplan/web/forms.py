@@ -8,6 +8,7 @@ written.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
 from typing import Any
@@ -26,8 +27,10 @@ CACHE_FLAGS: Mapping[str, tuple[str, ...]] = {
     "tensorrt-llm": ("--kv-cache-dtype",),
     "llama.cpp": ("--cache-type-k", "--cache-type-v"),
     "ik_llama.cpp": ("--cache-type-k", "--cache-type-v"),
-    "ollama": ("OLLAMA_KV_CACHE_TYPE",),
+    "ollama": ("--OLLAMA_KV_CACHE_TYPE",),
 }
+# The flags of layouts whose levers take twice the cards.
+TWICE = {"tensor_parallel_size", "data_parallel_size"}
 CACHE_FORMATS = ("auto", "fp8", "fp8_e4m3", "int8", "nvfp4", "q8_0", "q4_0", "int4")
 
 
@@ -79,7 +82,7 @@ def engine_flags(line: str, engine: str) -> dict[str, str]:
     if len(line) > 8192:
         raise BadValue("The line of flags is longer than 8,192 characters.")
     try:
-        words = shlex.split(line)
+        words = [_dashed(word) for word in shlex.split(line)]
     except ValueError as error:
         raise BadValue(f"The engine's flags cannot be read: {error}.") from None
     found = {}
@@ -93,32 +96,50 @@ def engine_flags(line: str, engine: str) -> dict[str, str]:
     return found
 
 
+def _dashed(word: str) -> str:
+    """A variable of the environment as the flag that it is here: ``OLLAMA_NUM_PARALLEL=2``."""
+    return f"--{word}" if re.match(r"[A-Z][A-Z0-9_]*=", word) else word
+
+
 def with_change(given: Mapping[str, Any], change: str) -> dict[str, Any] | None:
-    """The form with a lever's flag changed; None where the lever needs a value of one's own."""
+    """The form with a lever's flags changed; None where the lever needs a value of one's own."""
+    file = re.fullmatch(r"a (\S+) file", change)
+    if file:
+        return {**given, "quantization": file[1]}
     name, _, value = change.partition(" ")
-    if name == "--set" or (not name.startswith("-") and not name.isupper()):
-        return None
-    found = dict(given)
     key = name.lstrip("-").replace("-", "_")
-    engine = str(given.get("engine") or DEFAULT_ENGINE).lower()
     if key in fields_of("fit"):
-        return {**found, key: value}
-    if name in CACHE_FLAGS.get(engine, ()):
-        return {**found, "kv": value}
+        return {**given, key: value} if key != "set" else None
+    engine = str(given.get("engine") or DEFAULT_ENGINE).lower()
     try:
         flags = engine_flags(str(given.get("flags") or ""), engine)
+        changed = engine_flags(change, engine)
     except BadValue:
         return None
-    flags[key] = value or "true"
-    found["flags"] = line_of(flags)
+    found = dict(given)
+    cache = {flag.lstrip("-").replace("-", "_") for flag in CACHE_FLAGS.get(engine, ())}
+    formats = set(map(changed.get, cache))
+    if cache and cache <= set(changed) and len(formats) == 1:
+        found["kv"] = formats.pop()
+        changed = {key: value for key, value in changed.items() if key not in cache}
+    if TWICE & set(changed):
+        found["gpus"] = _twice(given, flags)
+    if changed:
+        found["flags"] = line_of(flags | changed)
     return found
+
+
+def _twice(given: Mapping[str, Any], flags: Mapping[str, str]) -> str:
+    """Twice the cards of a form; nothing where its flags alone say how many."""
+    cards = str(given.get("gpus") or ("" if TWICE & set(flags) else "1"))
+    return str(2 * int(cards)) if cards.isdecimal() else cards
 
 
 def line_of(flags: Mapping[str, str]) -> str:
     """Flags as one line, as ``engine_flags`` reads it."""
     words = []
     for key, value in flags.items():
-        name = key if key.isupper() else f"--{key.replace('_', '-')}"
+        name = f"--{key}" if key.isupper() else f"--{key.replace('_', '-')}"
         words += [name] if value == "true" else [name, shlex.quote(value)]
     return " ".join(words)
 
@@ -138,7 +159,7 @@ def command_of(verb: str, given: Mapping[str, Any]) -> str:
         text = str(one)
         words.append("config.json" if text.lstrip().startswith("{") else shlex.quote(text))
     for key, value in asked.items():
-        name = key if key.isupper() else f"--{key.replace('_', '-')}"
+        name = f"--{key}" if key.isupper() else f"--{key.replace('_', '-')}"
         if value in ("true", True):
             words.append(name)
         elif not isinstance(value, bytes):

@@ -7,18 +7,22 @@ import contextlib
 import os
 import pickle
 import sys
+import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from kvplan.core.errors import BadQuestion
 from kvplan.web.jobs import Job, Reply, refusal
+from kvplan.web.verbs import VERBS
 from kvplan.web.worker import LENGTH, packed
 
 MOST_WAITING = 256
 LIMIT_S = 20.0
 KEPT_BYTES = 64 << 20  # of replies, to be given again
 LONGEST_KEPT = 4096  # characters of a question whose reply is kept
+KEPT_S = 600.0  # for so long: a model of the hub may change
+SENT = {"config", *(key for verb in VERBS.values() for key in verb.pasted)}
 
 
 def usual_number() -> int:
@@ -118,9 +122,11 @@ async def _exchange(process: asyncio.subprocess.Process, job: Job) -> Reply:
 
 
 def key_of(job: Job) -> str | None:
-    """What a job is kept under; None for one that holds an upload, of which nothing is kept."""
-    if not all(isinstance(value, str | int | float | None) for value in job.given.values()):
-        return None
+    """What a job is kept under; None for one that holds what was sent, of which nothing is kept."""
+    for key, value in job.given.items():
+        sent = key in SENT or str(value).lstrip()[:1] == "{"
+        if sent or not isinstance(value, str | int | float | list | None):
+            return None
     key = repr((job.kind, job.verb, sorted(job.given.items()), job.part, job.offline))
     return key if len(key) <= LONGEST_KEPT else None
 
@@ -130,21 +136,28 @@ class Kept:
 
     def __init__(self, most_bytes: int) -> None:
         self.most_bytes = most_bytes
-        self._replies: OrderedDict[str, Reply] = OrderedDict()
+        self._replies: OrderedDict[str, tuple[float, Reply]] = OrderedDict()
         self._size = 0
 
     def get(self, key: str) -> Reply | None:
         """The reply, if it is kept."""
-        reply = self._replies.get(key)
-        if reply is not None:
-            self._replies.move_to_end(key)
+        since, reply = self._replies.get(key, (0.0, None))
+        if reply is None:
+            return None
+        if time.monotonic() - since > KEPT_S:
+            self._drop(key)
+            return None
+        self._replies.move_to_end(key)
         return reply
 
     def put(self, key: str, reply: Reply) -> None:
         """Keep a reply."""
         if key in self._replies or len(reply.body) > self.most_bytes // 8:
             return
-        self._replies[key] = reply
+        self._replies[key] = (time.monotonic(), reply)
         self._size += len(reply.body)
         while self._size > self.most_bytes:
-            self._size -= len(self._replies.popitem(last=False)[1].body)
+            self._drop(next(iter(self._replies)))
+
+    def _drop(self, key: str) -> None:
+        self._size -= len(self._replies.pop(key)[1].body)

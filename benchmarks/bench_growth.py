@@ -22,9 +22,10 @@ def main() -> None:
     bandwidth = host_bandwidth()
     how = "a copy's bytes, read and written, over the least time of 7"
     print(f"{weights.name}, one thread; memory {bandwidth / 1e9:.1f} GB/s ({how})")
-    found = [grow(weights, variant, bandwidth) for variant in VARIANTS]
-    for growth in found:
-        print(table(growth))
+    found = []
+    for variant in VARIANTS:
+        found.append(grow(weights, variant, bandwidth))
+        print(table(found[-1]), flush=True)
     if len(sys.argv) > 1:
         chart(found).save(sys.argv[1])
         print(f"wrote {sys.argv[1]}")

@@ -1,8 +1,9 @@
 """Milliseconds a token against the length of the context, on the real llama.cpp.
 
-One slot, one thread. A prompt of exact length is there (its own prefix reused from the shorter one
-before), then some tokens are generated at temperature 0; their median gap by the server's own clock
-is a run, and the least of the runs is the measurement, since other work only makes a run slower.
+One slot, one thread. Each prompt of exact length is computed once and its slot saved; then, round
+after round, every length is restored and some tokens are generated at temperature 0. A run is the
+lower quartile of their gaps by the server's own clock, and the least of the rounds is the
+measurement: other work on the machine only makes a run slower, and never all rounds of one length.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import httpx
@@ -24,10 +26,11 @@ from kvplan.measuring.embedded.server import serving
 from kvplan.measuring.embedded.settings import Settings
 
 LENGTHS: Final = (88, 512, 1024, 2048, 3072, 4096, 6144, 8192)
-CALIBRATED_ON: Final = (512, 6144)  # the others are predicted
+CALIBRATED_ON: Final = (88, 8192)  # weights by the one, cache by the other: the rest is predicted
 TOKENS: Final = 24
 WORDS: Final = (1000, 40_000)  # ids of ordinary tokens of SmolLM2's vocabulary
 TIMEOUT_S: Final = 300.0
+ALONE: Final = {"Connection": "close"}  # the server may hang up on a connection that waits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,24 +87,29 @@ def grow(
     *,
     lengths: Sequence[int] = LENGTHS,
     calibrated_on: Sequence[int] = CALIBRATED_ON,
-    repeats: int = 5,
+    rounds: int = 6,
 ) -> Growth:
     """A variant measured at every length; the longest prompt and what follows it fit in it."""
-    settings = Settings(
-        model=str(weights),
-        context_tokens=-(-max(lengths) // 256) * 256,
-        cache_type=variant.keys,
-        cache_type_v=variant.values,
-        flash_attention=variant.flash_attention,
-    )
     ids = random.Random(0).choices(range(*WORDS), k=max(lengths))
-    with (
-        serving(settings) as served,
-        httpx.Client(base_url=served.address, timeout=TIMEOUT_S, trust_env=False) as client,
-    ):
-        points = tuple(
-            _point(client, ids[: length - TOKENS], repeats) for length in sorted(lengths)
+    prompts = [ids[: length - TOKENS] for length in sorted(lengths)]
+    with TemporaryDirectory() as folder:
+        settings = Settings(
+            model=str(weights),
+            context_tokens=-(-max(lengths) // 256) * 256,
+            cache_type=variant.keys,
+            cache_type_v=variant.values,
+            flash_attention=variant.flash_attention,
+            slot_folder=folder,
         )
+        with (
+            serving(settings) as served,
+            httpx.Client(base_url=served.address, timeout=TIMEOUT_S, trust_env=False) as client,
+        ):
+            least = _least(client, prompts, rounds)
+    points = tuple(
+        Point(1, len(prompt) + TOKENS / 2, seconds)  # the middle of what is generated
+        for prompt, seconds in zip(prompts, least, strict=True)
+    )
     used = tuple(sorted(lengths).index(length) for length in calibrated_on)
     return Growth(
         variant=variant,
@@ -135,17 +143,39 @@ def _bound(weights: Path, kv_dtype: str, bandwidth: int, context: int) -> float:
     return speed.step_s
 
 
-def _point(client: httpx.Client, ids: list[int], repeats: int) -> Point:
-    """The least of the runs; the context is that of the middle of the generated tokens."""
-    runs = [statistics.median(_gaps(client, ids)) for _ in range(repeats)]
-    return Point(1, len(ids) + TOKENS / 2, min(runs))
+def _least(client: httpx.Client, prompts: Sequence[list[int]], rounds: int) -> list[float]:
+    """Of each prompt the fastest of the rounds."""
+    for prompt in prompts:  # the shorter one before is its beginning
+        _generate(client, prompt, 1)
+        _slot(client, "save", len(prompt))
+    runs: list[list[float]] = [[] for _ in prompts]
+    for _ in range(rounds):
+        for prompt, found in zip(prompts, runs, strict=True):
+            _slot(client, "restore", len(prompt))
+            found.append(statistics.quantiles(_gaps(client, prompt), n=4)[0])
+    return [min(found) for found in runs]
+
+
+def _slot(client: httpx.Client, action: str, length: int) -> None:
+    client.post(
+        f"/slots/0?action={action}", json={"filename": f"{length}.slot"}, headers=ALONE
+    ).raise_for_status()
 
 
 def _gaps(client: httpx.Client, ids: list[int]) -> list[float]:
     """Seconds between the generated tokens, by the server's clock."""
+    clock = _generate(client, ids, TOKENS)
+    gaps = [later - earlier for earlier, later in pairwise(clock) if later > earlier]
+    if len(gaps) < TOKENS // 2:
+        raise AssertionError(f"{len(gaps)} gaps of {TOKENS} tokens: the server sends no timings")
+    return gaps
+
+
+def _generate(client: httpx.Client, ids: list[int], tokens: int) -> list[float]:
+    """The server's clock at each token."""
     asked = {
         "prompt": ids,
-        "n_predict": TOKENS,
+        "n_predict": tokens,
         "temperature": 0,
         "ignore_eos": True,
         "stream": True,
@@ -153,14 +183,10 @@ def _gaps(client: httpx.Client, ids: list[int]) -> list[float]:
         "timings_per_token": True,
     }
     clock: list[float] = []
-    alone = {"Connection": "close"}  # the server may hang up on a connection that waits
-    with client.stream("POST", "/completion", json=asked, headers=alone) as response:
+    with client.stream("POST", "/completion", json=asked, headers=ALONE) as response:
         response.raise_for_status()
         for line in response.iter_lines():
             if line.startswith("data: {"):
                 timings: dict[str, Any] = json.loads(line[6:]).get("timings") or {}
                 clock.append(float(timings.get("predicted_ms", 0)) / 1e3)
-    gaps = [later - earlier for earlier, later in pairwise(clock) if later > earlier]
-    if len(gaps) < TOKENS // 2:
-        raise AssertionError(f"{len(gaps)} gaps of {TOKENS} tokens: the server sends no timings")
-    return gaps
+    return clock

@@ -125,16 +125,16 @@ class Client:
         data = b"" if body is None else json.dumps(body, ensure_ascii=False).encode()
         headers = [*self._headers, ("Content-Length", str(len(data)))]
         request = h11.Request(method=method, target=self.address.base + path, headers=headers)
-        connection = await self._connection()
+        connection, is_resent = await self._connection(), False
         while True:
             try:
                 reply = await connection.exchange(request, data, streams=streams)
             finally:
                 self._put_back(connection)
-            is_stale = connection.num_exchanges > 1 and not connection.is_answered
-            if reply.failure != RESET or not is_stale:
+            reply.is_resent = is_resent
+            if reply.failure != RESET or not connection.was_stale:
                 return reply, connection.body
-            connection = await self._new()
+            connection, is_resent = await self._new(), True
 
     def _put_back(self, connection: Connection) -> None:
         if connection.is_idle:

@@ -32,6 +32,7 @@ from kvplan.measuring.reply import Reply
 
 MOST_BODY: Final = 64 << 20
 MOST_ERROR: Final = 64 << 10  # of an answer that is an error
+STALE_S: Final = 1.0  # a dead connection is known in a round trip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +103,12 @@ class Connection(asyncio.Protocol):
             self._timer.cancel()
             self._finished = None
         return self._reply
+
+    @property
+    def was_stale(self) -> bool:
+        """Whether it broke as one does that the server had closed while it waited."""
+        took = self._reply.ended_s - self._reply.sent_s
+        return self.num_exchanges > 1 and not self.is_answered and took < STALE_S
 
     @property
     def status(self) -> int:

@@ -48,6 +48,7 @@ class Reply:
     is_done: bool = False
     failure: str | None = None
     detail: str = ""
+    is_resent: bool = False  # a connection that had waited was dead: sent again on a new one
 
     def take(self, payload: bytes, at_s: float) -> None:
         """One event.
@@ -70,7 +71,9 @@ class Reply:
         chars = self._text(event)
         so_far = _running(event)
         before = self.arrived[-1].so_far if self.arrived else 0
-        if chars or (so_far is not None and so_far > (before or 0) and not self.finish_reason):
+        # A chunk of no choice, or the last one, tells the total and is no token.
+        may_be = event.get("choices") and not self.finish_reason and before is not None
+        if chars or (may_be and so_far is not None and so_far > (before or 0)):
             if len(self.arrived) >= MOST_CHUNKS:
                 raise Failed(TOO_LARGE, f"more than {MOST_CHUNKS:,} chunks")
             self.arrived.append(Arrived(at_s, chars, so_far))

@@ -46,6 +46,7 @@ class Run:
     requests: int
     failed: int
     failures: Mapping[str, int]
+    resent: int
     ttft_s: Mapping[str, float | None]
     itl_s: Mapping[str, float | None]
     tpot_s: Mapping[str, float | None]
@@ -106,6 +107,7 @@ def run_of(several: Sequence[Measured]) -> Run:
         requests=len(records),
         failed=len(records) - len(good),
         failures=dict(Counter(r.reply.failure for r in records if r.reply.failure is not None)),
+        resent=sum(record.reply.is_resent for record in records),
         ttft_s=spread(ttft(r) for r in good),
         itl_s=spread(gap for r in good for gap in gaps(r)),
         tpot_s=spread(time for r in good if (time := tpot(r)) is not None),

@@ -34,6 +34,8 @@ def parameters(library: Any, settings: Settings) -> Any:
         library.llama_flash_attn_type, ON if settings.flash_attention else OFF
     )
     found.cache_ram_mib = settings.host_cache_mib
+    if settings.slot_folder:
+        found.slot_save_path = settings.slot_folder.rstrip("/") + "/"
     found.n_gpu_layers = 0
     found.fit_params = False
     found.warmup = True

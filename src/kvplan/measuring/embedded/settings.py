@@ -34,6 +34,7 @@ class Settings:
     cache_type_v: str = ""  # "": as the keys
     flash_attention: bool = True
     host_cache_mib: int = 0
+    slot_folder: str = ""  # where a slot's state may be saved to and restored from; "": nowhere
 
     @property
     def name(self) -> str:

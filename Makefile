@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lint types bench test-oracle test-llamacpp test-vllm fuzz clean
+.PHONY: help demo test check format lint types bench test-oracle test-llamacpp test-vllm fuzz test-ui docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -82,9 +82,24 @@ test-vllm: .venv-vllm/.ready ## plan with vLLM's own code, start the real server
 	.venv-fuzz/bin/python -m pip install --quiet atheris --editable .
 	@touch $@
 
+# Chromium is the system's (apt-get install chromium), or CHROMIUM names one.
+.venv-ui/.ready: pyproject.toml
+	$(PYTHON) -m venv .venv-ui
+	.venv-ui/bin/python -m pip install --quiet --editable '.[test]' 'playwright>=1.49' 'schemathesis>=4'
+	npm install --prefix .venv-ui --no-save --silent axe-core@4.10.3
+	@touch $@
+
+test-ui: .venv-ui/.ready ## click through the page in Chromium, and send the API anything
+	.venv-ui/bin/python -m pytest -m 'browser or api' tests/browser tests/web
+
+docs: ## build the documentation's site; its commands are run by the tests
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --editable '.[docs]'
+	.venv-docs/bin/python -m mkdocs build --strict
+
 FUZZ_SECONDS ?= 60
 fuzz: .venv-fuzz/.ready ## logs of any bytes, coverage-guided, for FUZZ_SECONDS
 	.venv-fuzz/bin/python -m tests.fuzz.explain -max_total_time=$(FUZZ_SECONDS) -max_len=4096
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) .venv-oracle .venv-llamacpp .venv-vllm .venv-fuzz .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-oracle .venv-llamacpp .venv-vllm .venv-fuzz .venv-ui .venv-docs site build .mypy_cache .ruff_cache .pytest_cache .hypothesis

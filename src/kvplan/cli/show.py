@@ -18,7 +18,9 @@ TEXT_ENDINGS = (".json", ".csv", ".md")
 CHART_ENDINGS = (".html", ".png", ".svg")
 
 
-def show(answer: Answer, *, as_json: bool, explain: bool, output_file: str | None) -> None:
+def show(
+    answer: Answer, *, as_json: bool, explain: bool, output_file: str | None
+) -> None:
     """Print the answer, and write it to a file where one is named.
 
     Raises:
@@ -44,11 +46,17 @@ def show(answer: Answer, *, as_json: bool, explain: bool, output_file: str | Non
 def write(answer: Answer, path: Path) -> None:
     """One file, by its ending."""
     ending = path.suffix.lower()
-    if ending not in TEXT_ENDINGS + CHART_ENDINGS:
-        known = " ".join(TEXT_ENDINGS + CHART_ENDINGS)
-        raise BadValue(f"{path.name} ends in nothing that can be written.", f"Known: {known}.")
+    own = getattr(_form(answer), "WRITERS", {})
+    mine = next((end for end in own if path.name.lower().endswith(end)), "")
+    if not mine and ending not in TEXT_ENDINGS + CHART_ENDINGS:
+        known = " ".join((*TEXT_ENDINGS, *CHART_ENDINGS, *own))
+        raise BadValue(
+            f"{path.name} ends in nothing that can be written.", f"Known: {known}."
+        )
     try:
-        if ending in CHART_ENDINGS:
+        if mine:
+            own[mine](answer, path)
+        elif ending in CHART_ENDINGS:
             from kvplan.charts import save
 
             save(answer, path)
@@ -56,7 +64,9 @@ def write(answer: Answer, path: Path) -> None:
             text = _text(answer, ending)
             path.write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
-        raise SourceUnreachable(f"{path} cannot be written: {error.strerror or error}.") from None
+        raise SourceUnreachable(
+            f"{path} cannot be written: {error.strerror or error}."
+        ) from None
 
 
 def _text(answer: Answer, ending: str) -> str:

@@ -60,7 +60,9 @@ class Loop:
     busy: set[int] = field(default_factory=set)
     serial: int = 0
     ended: int = 0
-    answers: dict[int, int] = field(default_factory=dict)  # whole lengths, while prefilled apart
+    answers: dict[int, int] = field(
+        default_factory=dict
+    )  # whole lengths, while prefilled apart
 
     def __post_init__(self) -> None:
         self.clients = Clients(self.traffic)
@@ -89,7 +91,9 @@ class Loop:
             return
         request.arrived_s = self.now
         server = self.servers[self.router.choose(request, self.servers)]
-        refused = server.refuses(request) or any(s.refuses(request) for s in self.decoders[:1])
+        refused = server.refuses(request) or any(
+            s.refuses(request) for s in self.decoders[:1]
+        )
         if refused:
             request.rejected = True
             self._ended(request)
@@ -98,6 +102,7 @@ class Loop:
             self.answers[request.index] = request.output
             request.output = 1
         server.add(request)
+        self.recorder.look(self.now)
         self._wake_soon(server)
 
     def _wake_soon(self, server: Server) -> None:

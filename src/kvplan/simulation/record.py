@@ -63,6 +63,15 @@ class Recorder:
     last_s: float = 0.0
 
     def note(self, now: float) -> None:
+        """The state of all servers from now on, and a row of the timeline."""
+        self.look(now)
+        counts = self.counts()
+        self.samples.add((
+            now, self.used.now, self.running.now, self.waiting.now,
+            counts.queried_tokens, counts.hit_tokens, counts.preemptions,
+        ))  # fmt: skip
+
+    def look(self, now: float) -> None:
         """The state of all servers from now on."""
         for gauge in (self.used, self.running, self.waiting):
             gauge.area += gauge.now * (now - self.last_s)
@@ -70,18 +79,15 @@ class Recorder:
         self.used.set(sum(server.used_blocks for server in self.servers))
         self.running.set(sum(len(server.running) for server in self.servers))
         self.waiting.set(sum(server.num_waiting for server in self.servers))
-        counts = self.counts()
-        self.samples.add((
-            now, self.used.now, self.running.now, self.waiting.now,
-            counts.queried_tokens, counts.hit_tokens, counts.preemptions,
-        ))  # fmt: skip
 
     def counts(self) -> Counts:
         """The servers' counts, added up."""
         total = Counts()
         for server in self.servers:
             for name in Counts.__slots__:
-                setattr(total, name, getattr(total, name) + getattr(server.counts, name))
+                setattr(
+                    total, name, getattr(total, name) + getattr(server.counts, name)
+                )
         return total
 
     def outcome(self, requests: Sequence[Request]) -> Outcome:
@@ -94,7 +100,9 @@ class Recorder:
             finished_s=_floats(request.finished_s for request in requests),
             hit_tokens=_ints(request.hit for request in requests),
             preemptions=_ints(request.preemptions for request in requests),
-            rejected=np.array([request.rejected for request in requests], dtype=np.bool_),
+            rejected=np.array(
+                [request.rejected for request in requests], dtype=np.bool_
+            ),
             duration_s=self.last_s,
             num_steps=self.num_steps,
             queried_tokens=counts.queried_tokens,

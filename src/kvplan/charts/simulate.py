@@ -1,0 +1,88 @@
+"""A run over time: the cache in use, who runs and waits, hits and preemptions."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kvplan.charts.base import COLOURS, load_altair
+from kvplan.core.errors import BadValue
+from kvplan.simulation.outcome import Outcome
+
+POINTS: Final = 800  # of a curve
+
+
+def chart(answer: Any) -> Any:
+    """The course of the first run; of a sweep its figures over what was swept.
+
+    Raises:
+        BadValue: an answer that has no course.
+    """
+    if hasattr(answer, "points"):
+        from kvplan.charts.sweep import chart as sweep_chart
+
+        return sweep_chart(answer)
+    if not getattr(answer, "runs", None):
+        raise BadValue("Scenarios without a clock have no course to plot.")
+    alt = load_altair()
+    rows = timeline_rows(answer.runs[0].outcome)
+    panels = [
+        _panel(alt, rows, ("in use",), "cache in use", ".0%"),
+        _panel(alt, rows, ("running", "waiting"), "requests", ",d"),
+        _panel(alt, rows, ("hits",), "prefix hits so far", ".0%"),
+        _panel(alt, rows, ("preemptions",), "preemptions so far", ",d"),
+    ]
+    title = f"{answer.plan.model.name} on {answer.plan.node.device.title}, {answer.plan.engine}"
+    return alt.vconcat(*panels, title=title, spacing=8)
+
+
+def timeline_rows(outcome: Outcome) -> list[dict[str, float]]:
+    """At most ``POINTS`` rows of the timeline, evenly."""
+    line = outcome.timeline
+    count = len(line.time_s)
+    places = sorted(
+        {round(place * (count - 1) / max(POINTS - 1, 1)) for place in range(POINTS)}
+    )
+    return [
+        {
+            "time": float(line.time_s[place]),
+            "in use": float(line.used_blocks[place] / max(outcome.num_blocks, 1)),
+            "running": int(line.running[place]),
+            "waiting": int(line.waiting[place]),
+            "hits": float(
+                line.hit_tokens[place] / max(int(line.queried_tokens[place]), 1)
+            ),
+            "preemptions": int(line.preemptions[place]),
+        }
+        for place in places
+        if count
+    ]
+
+
+def _panel(
+    alt: Any, rows: list[dict[str, float]], names: tuple[str, ...], title: str, fmt: str
+) -> Any:
+    """One curve, or several with a legend, as steps over time."""
+    long = [
+        {"time": row["time"], "what": name, "value": row[name]}
+        for row in rows
+        for name in names
+    ]
+    legend = alt.Legend(title=None, orient="right") if len(names) > 1 else None
+    return (
+        alt.Chart(
+            alt.Data(values=long), description=f"{title}: {', '.join(names)} over time"
+        )
+        .mark_line(interpolate="step-after", strokeWidth=1.2)
+        .encode(
+            x=alt.X("time:Q", title="seconds" if names == ("preemptions",) else None),
+            y=alt.Y("value:Q", title=title, axis=alt.Axis(format=fmt, tickCount=4)),
+            color=alt.Color(
+                "what:N",
+                sort=list(names),
+                scale=alt.Scale(domain=list(names), range=list(COLOURS[: len(names)])),
+                legend=legend,
+            ),
+            tooltip=["what:N", alt.Tooltip("time:Q", format=",.2f"), "value:Q"],
+        )
+        .properties(width=620, height=90)
+    )

@@ -17,18 +17,21 @@ if TYPE_CHECKING:
     from kvplan.planning.explain import ExplainAnswer, explain
     from kvplan.planning.fit import FitAnswer, fit
     from kvplan.planning.size import SizeAnswer, SizeAnswers, size
+    from kvplan.simulation.simulate import SimulateAnswer, simulate
 
 __all__ = [
     "ExplainAnswer",
     "FitAnswer",
     "KvplanError",
     "MeasureAnswer",
+    "SimulateAnswer",
     "SizeAnswer",
     "SizeAnswers",
     "__version__",
     "explain",
     "fit",
     "measure",
+    "simulate",
     "size",
 ]
 
@@ -42,6 +45,8 @@ _HOMES = {
     "fit": "kvplan.planning.fit",
     "MeasureAnswer": "kvplan.measuring.answer",
     "measure": "kvplan.measuring.measure",
+    "SimulateAnswer": "kvplan.simulation.simulate",
+    "simulate": "kvplan.simulation.simulate",
     "SizeAnswer": "kvplan.planning.size",
     "SizeAnswers": "kvplan.planning.size",
     "size": "kvplan.planning.size",

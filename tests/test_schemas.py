@@ -33,7 +33,11 @@ ANSWERS = {
     "a log": lambda: kvplan.explain(STARTED, gpu="h100"),
     "two logs": lambda: kvplan.explain(STARTED, STARTED.replace("50.00 GiB", "40.00 GiB")),
     "a failure": lambda: kvplan.explain("# GPU blocks: 229, # CPU blocks: 512\n" + FAILED),
-}
+    "requests behind a stamp": lambda: kvplan.prefix(
+        [f"{day}. {'A handbook of few words. ' * 300}" for day in ("Monday", "Friday")],
+        pool_blocks=100, model="llama-3.1-8b", gpu="h100", api="openai/gpt-4o",
+    ),
+}  # fmt: skip
 # Names that a question chooses, and values of any type.
 OPEN = ("launch", "predicted", "numbers")
 

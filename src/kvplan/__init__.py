@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from kvplan.planning.explain import ExplainAnswer, explain
     from kvplan.planning.fit import FitAnswer, fit
     from kvplan.planning.size import SizeAnswer, SizeAnswers, size
+    from kvplan.simulation.prefix.answer import PrefixAnswer
+    from kvplan.simulation.prefix.ask import prefix
     from kvplan.simulation.simulate import SimulateAnswer, simulate
 
 __all__ = [
@@ -24,6 +26,7 @@ __all__ = [
     "FitAnswer",
     "KvplanError",
     "MeasureAnswer",
+    "PrefixAnswer",
     "SimulateAnswer",
     "SizeAnswer",
     "SizeAnswers",
@@ -31,6 +34,7 @@ __all__ = [
     "explain",
     "fit",
     "measure",
+    "prefix",
     "simulate",
     "size",
 ]
@@ -38,6 +42,8 @@ __all__ = [
 # Where each name is; a module is imported when a name of it is first used, so that the command and
 # a program that asks one question start fast.
 _HOMES = {
+    "PrefixAnswer": "kvplan.simulation.prefix.answer",
+    "prefix": "kvplan.simulation.prefix.ask",
     "KvplanError": "kvplan.core.errors",
     "ExplainAnswer": "kvplan.planning.explain",
     "explain": "kvplan.planning.explain",

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kvplan.core.errors import BadFile
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 MOST_BLOCKS = 20_000_000  # different ones; about 4 GB
@@ -23,13 +22,13 @@ class BlockIds:
     def __len__(self) -> int:
         return len(self._known)
 
-    def of(self, tokens: NDArray[np.int64]) -> list[int]:
-        """The ids of the full blocks of a prompt.
+    def of(self, tokens: NDArray[Any]) -> list[int]:
+        """The ids of the full blocks of a prompt; all prompts have units of one type.
 
         Raises:
             BadFile: more different blocks than can be held.
         """
-        data, size = tokens.tobytes(), 8 * self.block
+        data, size = tokens.tobytes(), tokens.itemsize * self.block
         ids, parent = [], -1
         for start in range(0, len(data) - size + 1, size):
             key = parent, data[start : start + size]

@@ -42,6 +42,13 @@ def claims(row: Row) -> bool:
     return _found("prompt", list(row)) is not None
 
 
+def is_header(line: bytes) -> bool:
+    """Whether a line names the columns of a trace: a prompt's and an answer's length."""
+    names = line.decode("utf-8", "replace").replace('"', "")
+    split = [name.strip() for name in names.split(max(",;\t|", key=names.count))]
+    return all(_found(what, split) is not None for what in ("prompt", "output"))
+
+
 def reader(row: Row, columns: Columns, reading: Reading) -> Take:
     """Flat objects by their keys."""
     fields = fields_of(list(row), reading, columns)

@@ -12,6 +12,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import kvplan
+from kvplan.simulation.answers import Replays
+from kvplan.simulation.find_rate import find_rate
+from kvplan.simulation.replay import replay
+from kvplan.simulation.sweep import sweep
 
 STARTED = """\
 vLLM API server version 0.19.0
@@ -24,6 +28,18 @@ FAILED = (
     "The model's max seq len (4096) is larger than the maximum number of tokens that can be stored "
     "in KV cache (3664).\n"
 )
+SIMULATED = {
+    "model": "llama-3.1-8b", "gpu": "h100-sxm-80gb", "rate": 20.0, "requests": 30,
+    "prompt": "uniform:100-900", "output": 20, "time": "constant:10ms",
+}  # fmt: skip
+SCENARIO = {
+    "id": "one",
+    "settings": {
+        "num_blocks": 20, "block_size": 4, "max_num_seqs": 4, "max_num_batched_tokens": 16,
+        "max_model_len": 64,
+    },
+    "requests": [{"arrival_step": 0, "prompt": [["a", 0, 10]], "output_tokens": 3}],
+}  # fmt: skip
 ANSWERS = {
     "one size": lambda: kvplan.size(
         "llama-3.1-8b", prompt=10, output=5, requests=2, shared_prefix=3
@@ -37,9 +53,13 @@ ANSWERS = {
         [f"{day}. {'A handbook of few words. ' * 300}" for day in ("Monday", "Friday")],
         pool_blocks=100, model="llama-3.1-8b", gpu="h100", api="openai/gpt-4o",
     ),
+    "a simulation": lambda: kvplan.simulate(**SIMULATED, seeds=2),
+    "a sweep": lambda: sweep(SIMULATED, ["rate=5,50"], jobs=1),
+    "a search": lambda: find_rate(SIMULATED, ttft="40ms"),
+    "scenarios": lambda: Replays(scenarios=(replay(SCENARIO),)),
 }  # fmt: skip
 # Names that a question chooses, and values of any type.
-OPEN = ("launch", "predicted", "numbers")
+OPEN = ("launch", "predicted", "numbers", "intervals", "extras", "at")
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

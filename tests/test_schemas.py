@@ -46,6 +46,12 @@ ANSWERS = {
     ),
     "two sizes": lambda: kvplan.size(["gpt2", "mamba-2.8b"]),
     "a fit": lambda: kvplan.fit("llama-3.1-8b", gpu="h100", engine="none", price=2),
+    "an advice": lambda: kvplan.advise(
+        "llama-3.1-8b", users=4, context="8k", gpu="l40s,h100-sxm-80gb", api="gpt-5-mini"
+    ),
+    "an advice that nothing meets": lambda: kvplan.advise(
+        "llama-3.1-8b", users=4, prompt=4000, tpot="1ms", gpu="l40s", size_at="p90"
+    ),
     "a log": lambda: kvplan.explain(STARTED, gpu="h100"),
     "two logs": lambda: kvplan.explain(STARTED, STARTED.replace("50.00 GiB", "40.00 GiB")),
     "a failure": lambda: kvplan.explain("# GPU blocks: 229, # CPU blocks: 512\n" + FAILED),

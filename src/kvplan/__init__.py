@@ -12,8 +12,11 @@ from kvplan._version import __version__
 
 if TYPE_CHECKING:
     from kvplan.core.errors import KvplanError
+    from kvplan.lab.answer import LabAnswer
+    from kvplan.lab.experiment import lab
     from kvplan.measuring.answer import MeasureAnswer
     from kvplan.measuring.measure import measure
+    from kvplan.planning.advise import AdviseAnswer, advise
     from kvplan.planning.explain import ExplainAnswer, explain
     from kvplan.planning.fit import FitAnswer, fit
     from kvplan.planning.size import SizeAnswer, SizeAnswers, size
@@ -22,17 +25,21 @@ if TYPE_CHECKING:
     from kvplan.simulation.simulate import SimulateAnswer, simulate
 
 __all__ = [
+    "AdviseAnswer",
     "ExplainAnswer",
     "FitAnswer",
     "KvplanError",
+    "LabAnswer",
     "MeasureAnswer",
     "PrefixAnswer",
     "SimulateAnswer",
     "SizeAnswer",
     "SizeAnswers",
     "__version__",
+    "advise",
     "explain",
     "fit",
+    "lab",
     "measure",
     "prefix",
     "simulate",
@@ -42,15 +49,19 @@ __all__ = [
 # Where each name is; a module is imported when a name of it is first used, so that the command and
 # a program that asks one question start fast.
 _HOMES = {
-    "PrefixAnswer": "kvplan.simulation.prefix.answer",
-    "prefix": "kvplan.simulation.prefix.ask",
+    "AdviseAnswer": "kvplan.planning.advise",
+    "advise": "kvplan.planning.advise",
     "KvplanError": "kvplan.core.errors",
     "ExplainAnswer": "kvplan.planning.explain",
     "explain": "kvplan.planning.explain",
     "FitAnswer": "kvplan.planning.fit",
     "fit": "kvplan.planning.fit",
+    "LabAnswer": "kvplan.lab.answer",
+    "lab": "kvplan.lab.experiment",
     "MeasureAnswer": "kvplan.measuring.answer",
     "measure": "kvplan.measuring.measure",
+    "PrefixAnswer": "kvplan.simulation.prefix.answer",
+    "prefix": "kvplan.simulation.prefix.ask",
     "SimulateAnswer": "kvplan.simulation.simulate",
     "simulate": "kvplan.simulation.simulate",
     "SizeAnswer": "kvplan.planning.size",

@@ -42,9 +42,9 @@ def _root(
 
 
 def _register() -> None:
-    from kvplan.cli import explain, fit, lists, measure, prefix, simulate, size, ui
+    from kvplan.cli import advise, explain, fit, lab, lists, measure, prefix, simulate, size, ui
 
-    for verb in (size, fit, explain, prefix, measure, simulate, lists, ui):
+    for verb in (size, fit, advise, explain, prefix, measure, lab, simulate, lists, ui):
         verb.register(app)
 
 

@@ -86,7 +86,7 @@ def ask(
     )
     cards = parse_count(gpus, "--gpus", MAX_GPUS)
     spoken = engine_of(engine)
-    device, said = _device(gpu, gpu_memory)
+    device, said = device_named(gpu, gpu_memory)
     parsed = spoken.flags.parse(flags or {})
     bound = spoken.asked_length(parsed)
     tokens = _usual_context(found, bound) if context is None else parse_tokens(context)
@@ -153,7 +153,12 @@ def _bandwidth(given: int | str) -> int:
     return rate
 
 
-def _device(gpu: str | None, gpu_memory: int | str | None) -> tuple[Device, tuple[str, ...]]:
+def device_named(gpu: str | None, gpu_memory: int | str | None) -> tuple[Device, tuple[str, ...]]:
+    """The device of a name with its memory, and what the name was taken to mean.
+
+    Raises:
+        BadQuestion: no such device, or one whose memory is neither known nor given.
+    """
     if gpu is None and gpu_memory is None:
         raise BadValue(
             "No card is named.", "Pass --gpu NAME (see kvplan gpus), or --gpu-memory 80GiB."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
+from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ _NEUTRAL = re.compile(
     r"hf|it|pt|sft|chat|base|instruct|preview|think(ing)?|bf16|v\d+(\.\d+)*|\d{4}|\d+[ke]|"
     r"a?\d+(\.\d+)?b|\d+x\d+b"
 )
+ANSWERED = " is answered with the shapes of "  # as tools/build_catalogue.py writes it
 FAR = 1.35  # a name rounds: gemma-2-2b has 2.61 billion
 
 
@@ -140,6 +142,14 @@ def config_of(entry: Entry) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(text)
     found.setdefault("model_type", entry.model_type)
     return found
+
+
+def answered() -> Iterator[tuple[str, Entry]]:
+    """Published names whose shapes are those of another model's entry: copies, mostly."""
+    for place, warning in _names().values():
+        name, said, _ = str(warning).partition(ANSWERED)
+        if said and "/" in name and " " not in name:
+            yield name, entries()[place]
 
 
 def contradicts(entry: Entry, weights: Weights | None) -> bool:

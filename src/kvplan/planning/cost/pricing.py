@@ -69,6 +69,12 @@ class Pricing:
     pue: float = USUAL_PUE
     power_w: float | None = None
 
+    @property
+    def rate_is_missing(self) -> bool:
+        """Whether list prices cannot be told in the currency."""
+        given = self.price is not None or self.capital is not None
+        return not given and self.currency != USD and self.exchange_rate is None
+
     def rate(self, device: Device, group: int = 1) -> Rate | None:
         """The hour of one card in a group of ``group``; None where no price is known.
 

@@ -1,0 +1,241 @@
+"""``advise``: what to rent for a model and its users, how to start it, and why not otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kvplan.core.device import Device
+from kvplan.core.errors import BadValue
+from kvplan.core.model import Model
+from kvplan.engines.registry import engine_of
+from kvplan.planning.advise.answer import AdviseAnswer
+from kvplan.planning.advise.frontier import frontier
+from kvplan.planning.advise.goal import Goal, read_goal
+from kvplan.planning.advise.option import Option
+from kvplan.planning.advise.outcome import Outcome, least
+from kvplan.planning.advise.relax import relaxed
+from kvplan.planning.advise.search import Refused, Space, sized
+from kvplan.planning.cost.hosted import Hosted, Request, hosted
+from kvplan.planning.cost.pricing import USD, Pricing, pricing_of
+from kvplan.planning.question import device_named
+from kvplan.readers.devices import devices
+from kvplan.readers.open_model import ModelSource, open_model
+
+MOST_MODELS = 16
+MOST_NAMED = 64
+
+
+def advise(
+    model: ModelSource | Sequence[ModelSource],
+    *,
+    users: int | str | None = None,
+    rate: float | str | None = None,
+    think: float | str | None = None,
+    context: int | str | None = None,
+    prompt: str | float | None = None,
+    output: str | float | None = None,
+    shared_prefix: int | str | None = None,
+    hit_rate: float | str | None = None,
+    ttft: float | str | None = None,
+    tpot: float | str | None = None,
+    percentile: float | str | None = None,
+    budget: float | str | None = None,
+    gpu: str | Sequence[str] | None = None,
+    max_gpus: int | str | None = None,
+    size_at: float | str | None = None,
+    engine: str | None = None,
+    engine_version: str | None = None,
+    allow_quantise: bool = False,
+    api: str | None = None,
+    price: float | None = None,
+    currency: str = USD,
+    exchange_rate: float | None = None,
+    price_kind: str = "on-demand",
+    discount: float | str | None = None,
+    provider: str | None = None,
+    capital: float | None = None,
+    life_years: float | None = None,
+    power_price: float | None = None,
+    pue: float | None = None,
+    power_watts: float | None = None,
+    set: Mapping[str, Any] | None = None,
+    offline: bool = False,
+    **flags: Any,
+) -> AdviseAnswer:
+    """The cheapest way to serve a model to its users, and why the others lose.
+
+    Args:
+        model: one model, or several to choose from.
+        users: requests in flight at once; default: 1.
+        rate: requests a second instead, as ``2/s`` or ``500/h``.
+        think: the pause of each user before the next request.
+        context: tokens of a conversation at its longest; default: what prompt and output come to,
+            else the smaller of 32k and the model's maximum.
+        prompt: lengths of prompts: a number or a distribution.
+        output: lengths of answers; default: 512.
+        shared_prefix: tokens that all prompts begin with and that are kept once.
+        hit_rate: the share of the rest of a prompt that is found in the cache.
+        ttft: time to first token that must hold, as ``2s``.
+        tpot: time per output token that must hold, as ``50ms``.
+        percentile: of requests for which both must hold; default: p95.
+        budget: money for a time, as ``10/h`` or ``5000/month``.
+        gpu: cards that are allowed; default: every card whose figures are complete.
+        max_gpus: cards of the whole deployment; default: 32.
+        size_at: a percentile of the lengths that sequences are given room for; default: the peak.
+        engine: default: vllm, and llama.cpp on named cards that it does not run on.
+        engine_version: its release; default: the newest that is modelled.
+        allow_quantise: weights may be quantised where no such checkpoint is published.
+        api: a hosted model to compare with, as ``openai/gpt-5-mini``.
+        price: of one card for one hour; default: the cheapest list price of the card.
+        currency: of every price.
+        exchange_rate: of the currency for a dollar, for list prices.
+        price_kind: ``on-demand``, ``spot`` or ``reserved``.
+        discount: what a reservation takes off the list, as ``40%``.
+        provider: whose list prices.
+        capital: of one card that is owned, with its part of the host.
+        life_years: of a card that is owned; default: 4.
+        power_price: of one kWh.
+        pue: power of the site over that of the cards; default: 1.3.
+        power_watts: of one card; default: its board power.
+        set: config keys to replace.
+        offline: never ask the hub.
+        flags: the engine's own flags with underscores; they hold for every option.
+
+    Raises:
+        BadQuestion: a value that cannot be read, or a card that is not known.
+        SourceUnreachable: a file or the hub does not answer.
+    """
+    goal = read_goal(
+        users=users, rate=rate, think=think, context=context, prompt=prompt, output=output,
+        shared_prefix=shared_prefix, hit_rate=hit_rate, ttft=ttft, tpot=tpot,
+        percentile=percentile, budget=budget, max_gpus=max_gpus, size_at=size_at,
+    )  # fmt: skip
+    pricing = pricing_of(
+        price=price, currency=currency, exchange_rate=exchange_rate, price_kind=price_kind,
+        discount=discount, provider=provider, capital=capital, life_years=life_years,
+        power_price=power_price, pue=pue, power_watts=power_watts,
+    )  # fmt: skip
+    models = _models(model, set, offline)
+    cards, said = _cards(gpu)
+    named = engine_of(engine or "vllm")
+    space = Space(
+        models=models,
+        devices=cards,
+        named=gpu is not None,
+        engine=None if engine is None else named.name,
+        version=engine_version,
+        pricing=pricing,
+        quantise=allow_quantise,
+        given=named.flags.parse({f"--{k.replace('_', '-')}": v for k, v in flags.items()}),
+    )
+    compared = None if api is None else _hosted(api, goal, models[0], pricing)
+    return _answer(space, goal, compared, said)
+
+
+def _answer(
+    space: Space, goal: Goal, compared: Hosted | None, said: tuple[str, ...]
+) -> AdviseAnswer:
+    planned, refused = sized(space, goal)
+    outcomes = [least(one, goal) for one in planned]
+    options = _options(outcomes, refused, goal)
+    meets = bool(options) and options[0].fits
+    return AdviseAnswer(
+        goal=goal,
+        space=space,
+        options=tuple(options),
+        frontier=tuple(frontier(outcomes, goal)),
+        relax=() if meets else tuple(relaxed(planned, goal)),
+        hosted=compared,
+        said=said,
+    )
+
+
+def _models(
+    model: ModelSource | Sequence[ModelSource],
+    overrides: Mapping[str, Any] | None,
+    offline: bool,
+) -> tuple[Model, ...]:
+    several = isinstance(model, Sequence) and not isinstance(model, str)
+    sources: Sequence[Any] = model if several else [model]  # type: ignore[assignment]
+    if not 0 < len(sources) <= MOST_MODELS:
+        raise BadValue(f"From 1 to {MOST_MODELS} models are compared, not {len(sources)}.")
+    return tuple(open_model(one, overrides=overrides, offline=offline) for one in sources)
+
+
+def _cards(
+    gpu: str | Sequence[str] | None,
+) -> tuple[tuple[Device, ...], tuple[str, ...]]:
+    """The allowed cards, and what their names were taken to mean."""
+    if gpu is None:
+        return tuple(filter(_is_complete, devices())), ()
+    names = [part for one in ([gpu] if isinstance(gpu, str) else gpu) for part in one.split(",")]
+    named = [name.strip() for name in names if name.strip()]
+    if not 0 < len(named) <= MOST_NAMED:
+        raise BadValue(f"--gpu names {len(named)} cards; 1 to {MOST_NAMED} are compared.")
+    found = [device_named(name, None) for name in named]
+    return (
+        tuple({device.name: device for device, _ in found}.values()),
+        tuple(text for _, said in found for text in said),
+    )
+
+
+def _is_complete(device: Device) -> bool:
+    """Memory, bandwidth and a dense peak are known."""
+    figures = (device.memory_bytes, device.bandwidth_bytes_per_s, device.dense_flops)
+    return all(figures) and not device.sliced and device.vendor != "CPU"
+
+
+def _options(outcomes: list[Outcome], refused: list[Refused], goal: Goal) -> list[Option]:
+    """The best of each card, checkpoint and engine, the best of all first; then the refused."""
+    best: dict[tuple[str, ...], Outcome] = {}
+    for one in outcomes:
+        candidate = one.sized.candidate
+        variant = candidate.variant
+        key = (
+            candidate.device.name,
+            variant.model.name,
+            variant.stored,
+            candidate.engine.name,
+        )
+        if key not in best or one.order < best[key].order:
+            best[key] = one
+    ordered = sorted(best.values(), key=lambda one: one.order)
+    options = [
+        Option(goal=goal, outcome=one, why_not=_why_not(one, ordered[0], place))
+        for place, one in enumerate(ordered)
+    ]
+    return options + [
+        Option(goal=goal, outcome=None, refused=row, why_not=row.why) for row in refused
+    ]
+
+
+def _why_not(one: Outcome, first: Outcome, place: int) -> str | None:
+    """What an option misses; of one that misses nothing what it costs more."""
+    if one.misses:
+        return "; ".join(miss.said for miss in one.misses)
+    if place == 0:
+        return None
+    cost, least_cost = one.per_hour, first.per_hour
+    if cost is None:
+        return "meets the goals; no price of it is listed (--price)"
+    if least_cost and cost > least_cost * 1.0005:
+        return f"meets the goals at {cost / least_cost:.2f} × the cost"
+    return "meets the goals at the same cost, with fewer bits or more cards"
+
+
+def _hosted(api: str, goal: Goal, model: Model, pricing: Pricing) -> Hosted:
+    """The API's price of the average request of the goal."""
+    if pricing.currency != USD and pricing.exchange_rate is None:
+        raise BadValue(
+            f"The price of an API is in dollars, and --currency is {pricing.currency}.",
+            "Give --exchange-rate.",
+        )
+    traffic = goal.traffic(model.max_context_tokens)
+    request = Request(
+        prompt_tokens=traffic.prompt_tokens,
+        output_tokens=traffic.output_tokens,
+        cached_tokens=max(0.0, traffic.prompt_tokens - traffic.fresh_tokens),
+    )
+    rate = 1.0 if pricing.currency == USD else pricing.exchange_rate or 1.0
+    return hosted(api, request, currency=pricing.currency, dollars=rate)

@@ -1,0 +1,140 @@
+"""The answer of ``advise``: options in order, the best of them, the frontier, what to relax."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+from kvplan.planning.advise.goal import TURN_TOKENS, Goal
+from kvplan.planning.advise.option import Option
+from kvplan.planning.advise.outcome import Outcome
+from kvplan.planning.advise.relax import Relaxed
+from kvplan.planning.advise.risk import preemption_risk
+from kvplan.planning.advise.search import Space
+from kvplan.planning.answer import Answer
+from kvplan.planning.cost.hosted import Hosted
+
+WIDE: Final = 0.25  # an error that is worth a sentence
+
+
+@dataclass(frozen=True, slots=True)
+class AdviseAnswer(Answer):
+    """``options`` in order of cost, those that meet the goals first."""
+
+    verb: ClassVar[str] = "advise"
+
+    goal: Goal
+    space: Space
+    options: tuple[Option, ...]
+    frontier: tuple[Outcome, ...]
+    relax: tuple[Relaxed, ...]
+    hosted: Hosted | None
+    said: tuple[str, ...]
+
+    @property
+    def best(self) -> Option | None:
+        """The cheapest that meets every goal."""
+        return self.options[0] if self.options and self.options[0].fits else None
+
+    @property
+    def nearest(self) -> Option | None:
+        """The best, or what comes nearest to the goals."""
+        return self.options[0] if self.options and self.options[0].outcome else None
+
+    @property
+    def risk(self) -> float | None:
+        """The share of moments with a preemption, where sizing is at a percentile."""
+        one = self.nearest.outcome if self.nearest else None
+        if self.goal.size_at is None or one is None or one.served is None or one.sized.plan is None:
+            return None
+        load = one.sized.load
+        assert load is not None
+        return preemption_risk(one.sized.plan, load.traffic, one.served.held)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:  # type: ignore[override]
+        """What was assumed, and what to know of the best."""
+        models = (text for model in self.space.models for text in model.warnings)
+        return (*self.said, *models, *self._assumed(), *self._of_best())
+
+    def _assumed(self) -> Iterator[str]:
+        goal = self.goal
+        if goal.prompt is None and goal.hit_rate is None:
+            yield (
+                f"Conversations: a turn is taken to compute {TURN_TOKENS:,} new tokens, its "
+                "history cached, and the first token is judged on a whole context that is not. "
+                "Say more with --prompt and --output, or --hit-rate."
+            )
+        pricing = self.space.pricing
+        if pricing.rate_is_missing:
+            yield f"List prices are in dollars: pass --exchange-rate for {pricing.currency}."
+
+    def _of_best(self) -> Iterator[str]:
+        option = self.nearest
+        one = option.outcome if option else None
+        if one is None or one.served is None:
+            return
+        if one.sized.plan is not None:
+            yield from one.sized.plan.warnings
+        if one.sized.error > WIDE:
+            yield (
+                f"Times of {one.sized.candidate.device.name} are off by up to "
+                f"{one.sized.error:.0%}: measure before you buy (kvplan measure)."
+            )
+        rate = one.sized.rate
+        whole = rate.instance_gpus if rate else None
+        if rate is not None and whole is not None and one.gpus % whole:
+            yield (
+                f"{rate.said.split(',')[0]} rents {whole} cards together: the hour is that of "
+                f"{one.gpus}, of {-(-one.gpus // whole) * whole} it is "
+                f"{rate.per_gpu_hour * -(-one.gpus // whole) * whole:,.2f} {rate.currency}."
+            )
+        if one.per_hour is None:
+            yield "No price is listed for this card: options are in order of cards (see --price)."
+
+    def body(self) -> dict[str, Any]:
+        """The contract's keys of ``advise``."""
+        return {
+            "goal": self.goal.to_dict(),
+            "currency": self.space.pricing.currency,
+            "options": [option.to_dict() for option in self.options],
+            "best": 0 if self.best else None,
+            "frontier": [_point(one) for one in self.frontier],
+            "relax": [one.to_dict() for one in self.relax],
+            "preemption_risk": self.risk,
+            "hosted": self._hosted(),
+        }
+
+    def _hosted(self) -> dict[str, Any] | None:
+        """The API beside the best option."""
+        if self.hosted is None:
+            return None
+        one = self.nearest.outcome if self.nearest else None
+        rate = one.served.rate_per_s * one.replicas if one and one.served else None
+        cost = one.per_hour if one else None
+        even = self.hosted.break_even(cost) if cost is not None else None
+        return self.hosted.to_dict() | {
+            "requests_per_s": rate,
+            "per_hour": self.hosted.per_hour(rate) if rate is not None else None,
+            "break_even_requests_per_s": even,
+        }
+
+
+def _point(one: Outcome) -> dict[str, Any]:
+    """A point of the frontier."""
+    assert one.served is not None
+    candidate = one.sized.candidate
+    return {
+        "gpu": candidate.device.name,
+        "gpus": one.gpus,
+        "replicas": one.replicas,
+        "layout": candidate.layout.said,
+        "model": candidate.variant.model.name,
+        "weights": candidate.variant.stored,
+        "small_cache": candidate.small_cache,
+        "cost_per_hour": one.per_hour,
+        "ttft_s": one.served.ttft_s,
+        "tpot_s": one.served.tpot_s,
+        "meets": one.meets,
+    }

@@ -1,0 +1,106 @@
+"""What an engine runs on, and which formats its kernels take there.
+
+vLLM's documents (0.32.0): docs/getting_started/installation/gpu.cuda.inc.md asks for compute
+capability 7.5; docs/features/quantization/README.md has the table of formats by generation, and
+llm_compressor/fp8.md that FP8 weights run from 7.5 on (multiplied in 8 bits from 8.9). llama.cpp's
+CUDA backend is built for 5.0 and newer (ggml/src/ggml-cuda/CMakeLists.txt).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from kvplan.core.device import Device
+from kvplan.core.model import Model
+from kvplan.core.quantisation import Quantised
+
+TURING: Final = 7.5
+AMPERE: Final = 8.0
+# CUDA compute capability by a device's name, where it is below Ampere's.
+OLDER: Final = (
+    (re.compile(r"p100|p40"), 6.0),
+    (re.compile(r"v100"), 7.0),
+    (re.compile(r"\bt4\b|rtx-20"), 7.5),
+)
+SERVED_BY_VLLM: Final = ("NVIDIA", "AMD", "Intel")
+PLUGINS: Final = re.compile(r"gaudi|max-1550")  # served by a plugin that is not modelled
+CPUS: Final = ("CPU",)
+DATACENTRE: Final = ("vllm", "sglang", "tensorrt-llm")
+LLAMACPP: Final = ("NVIDIA", "AMD", "Apple", "Intel")
+FALLBACK: Final = "llama.cpp"
+
+
+def capability(device: Device) -> float:
+    """A CUDA device's compute capability, 8.0 for all that have it or more."""
+    return next((level for name, level in OLDER if name.search(device.name)), AMPERE)
+
+
+def refusal(engine: str, device: Device) -> str | None:
+    """Why an engine does not run on a device; None where it does."""
+    if engine in ("llama.cpp", "ik_llama.cpp", "ollama"):
+        return None if device.vendor in LLAMACPP else f"{engine} has no backend for {device.title}"
+    if engine not in DATACENTRE:
+        return None
+    vendors = ("NVIDIA",) if engine == "tensorrt-llm" else SERVED_BY_VLLM
+    if device.vendor not in vendors or PLUGINS.search(device.name):
+        return f"{engine} on {device.title} is not modelled"
+    if device.vendor == "NVIDIA" and capability(device) < TURING:
+        return (
+            f"{engine} needs compute capability 7.5, and {device.title} has "
+            f"{capability(device):.1f}; llama.cpp runs there"
+        )
+    return None
+
+
+def weights_format(model: Model) -> str:
+    """A word for how a model's matrices are stored, as ``fp8`` or ``16 bits``."""
+    storage = model.weights.storage if model.weights else None
+    if not isinstance(storage, Quantised):
+        return "16 bits"
+    names = {scheme.name for shares in storage.shares.values() for scheme, _ in shares}
+    said = " ".join((storage.method, *sorted(names))).lower()
+    for word in (
+        "nvfp4",
+        "mxfp4",
+        "int4",
+        "awq",
+        "gptq",
+        "q4_k_m",
+        "q8_0",
+        "nf4",
+        "fp8",
+        "int8",
+    ):
+        if word in said:
+            return word
+    # ModelOpt's schemes are named by their bits alone.
+    return "fp8" if "8 bits" in said else "nvfp4" if "4 bits" in said else storage.method
+
+
+def weights_refusal(device: Device, stored: str) -> str | None:
+    """Why vLLM, SGLang or TensorRT-LLM do not take weights stored so on a device."""
+    if stored == "16 bits":
+        return None
+    native = bool(device.dense_flops.get("fp8"))
+    if device.vendor == "NVIDIA":
+        least = TURING if stored in ("fp8", "int8", "int4", "awq", "gptq") else AMPERE
+        served = capability(device) >= least
+    elif device.vendor == "AMD":
+        served = stored in ("mxfp4",) or (stored == "fp8" and native)
+    else:
+        served = stored in ("int4", "awq", "gptq")
+    return None if served else f"there are no kernels for {stored} weights on {device.title}"
+
+
+def takes_fp8_cache(engine: str, device: Device) -> bool:
+    """Whether an fp8 cache is served: with units for fp8, NVIDIA's or AMD's."""
+    known = engine in DATACENTRE and device.vendor in ("NVIDIA", "AMD")
+    return known and bool(device.dense_flops.get("fp8"))
+
+
+def needs_half(device: Device) -> bool:
+    """Whether 16-bit weights have to be fp16: no bf16 below Ampere (vLLM 0.32.0,
+    platforms/cuda.py, check_if_supports_dtype).
+    """
+    return device.vendor == "NVIDIA" and capability(device) < AMPERE

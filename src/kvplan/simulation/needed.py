@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Final
 
@@ -10,15 +11,17 @@ from kvplan.core.errors import BadValue
 NEEDED: Final = ("numpy", "numba", "pyarrow", "joblib")
 
 
-def check_installed() -> None:
-    """Nothing where all is there.
+def check_installed(
+    what: str = "Simulating", extra: str = "simulate", needed: Sequence[str] = NEEDED
+) -> None:
+    """Nothing where all is there; ``what`` names the question in the message.
 
     Raises:
-        BadValue: the ``simulate`` extra is not installed.
+        BadValue: the extra is not installed.
     """
-    missing = [name for name in NEEDED if find_spec(name) is None]
+    missing = [name for name in needed if find_spec(name) is None]
     if missing:
         raise BadValue(
-            f"Simulating needs the simulate extra: {', '.join(missing)} not installed.",
-            "Install it with: pip install 'kvplan[simulate]'",
+            f"{what} needs the {extra} extra: {', '.join(missing)} not installed.",
+            f"Install it with: pip install 'kvplan[{extra}]'",
         )

@@ -75,11 +75,7 @@ class Landmarks:
         while index < len(places) and len(runs) < MOST_RUNS:
             at = int(places[index])
             start = self._first(int(low[at]), int(high[at]), a)
-            length = (
-                0
-                if start is None
-                else common_length(self.units[start:], other[b + at :])
-            )
+            length = 0 if start is None else common_length(self.units[start:], other[b + at :])
             if start is None or length < self.span:
                 index += 1
                 continue

@@ -92,9 +92,7 @@ class PrefixAnswer(Answer):
             "breaks": [one.to_dict() for one in self.partings.breaks],
             "num_breaks": self.partings.num_breaks,
             "reordered": moved and _figures(moved),
-            "pools": [
-                {**asdict(pool), "hit_rate": pool.hit_rate} for pool in self.pools
-            ],
+            "pools": [{**asdict(pool), "hit_rate": pool.hit_rate} for pool in self.pools],
             "seconds": self.seconds and asdict(self.seconds),
             "api": self.bill and self.bill.to_dict(),
             "num_skipped": self.prompts.num_skipped,

@@ -9,6 +9,7 @@ from typing import Any
 from kvplan.core.errors import BadValue
 from kvplan.core.units import parse_bytes, parse_count, parse_tokens
 from kvplan.planning.size import size
+from kvplan.simulation.needed import check_installed
 from kvplan.simulation.prefix.answer import PrefixAnswer
 from kvplan.simulation.prefix.hosted import bill
 from kvplan.simulation.prefix.partings import find_partings
@@ -71,15 +72,12 @@ def prefix(
         BadQuestion: a value that cannot be read, a name that is not known.
         SourceUnreachable: it cannot be read.
     """
+    check_installed("Comparing prompts", "prefix", ("numpy",))
     most = None if first is None else parse_count(first, "--first", 1 << 30)
     if not 0 <= warm_up < 1:
         raise BadValue(f"--warm-up {warm_up:g} is not a share from 0 to below 1.")
-    prompts = read_prompts(
-        requests, tokenizer=tokenizer, requests=most, offline=offline
-    )
-    asked_size = (
-        None if block_size is None else parse_count(block_size, "--block-size", 1 << 20)
-    )
+    prompts = read_prompts(requests, tokenizer=tokenizer, requests=most, offline=offline)
+    asked_size = None if block_size is None else parse_count(block_size, "--block-size", 1 << 20)
     rule = rule_of(
         engine,
         asked_size,
@@ -94,9 +92,7 @@ def prefix(
     return answer if api is None else replace(answer, bill=bill(api, answer))
 
 
-def _answered(
-    prompts: Prompts, rule: Rule, pools: Sequence[int], warm_up: int
-) -> PrefixAnswer:
+def _answered(prompts: Prompts, rule: Rule, pools: Sequence[int], warm_up: int) -> PrefixAnswer:
     """All that follows from the prompts themselves."""
     tree, found = _grown(prompts)
     reused = rule.reused(prompts, [one.length for one in found])
@@ -118,17 +114,14 @@ def _answered(
 def _seen(prompts: Prompts, found: Sequence[Found]) -> tuple[int, ...]:
     """Tokens of each prompt that came before."""
     return tuple(
-        prompts.tokens(one.length, row.tokens)
-        for one, row in zip(found, prompts.rows, strict=True)
+        prompts.tokens(one.length, row.tokens) for one, row in zip(found, prompts.rows, strict=True)
     )
 
 
 def _grown(prompts: Prompts) -> tuple[Tree, list[Found]]:
     """The tree of all prompts, and what each found when it came."""
     tree = Tree(prompts.rows[0].units[:0])
-    return tree, [
-        tree.add(i, row.units, row.kept) for i, row in enumerate(prompts.rows)
-    ]
+    return tree, [tree.add(i, row.units, row.kept) for i, row in enumerate(prompts.rows)]
 
 
 def _reordered(
@@ -170,9 +163,7 @@ def _pools_asked(
     if pool_blocks is not None:
         given = pool_blocks.split(",") if isinstance(pool_blocks, str) else pool_blocks
         each = [given] if isinstance(given, int) else given
-        asked += [
-            parse_count(_plain(one), "--pool-blocks", MOST_BLOCKS) for one in each
-        ]
+        asked += [parse_count(_plain(one), "--pool-blocks", MOST_BLOCKS) for one in each]
     if pool is not None:
         if model is None:
             raise BadValue(
@@ -188,9 +179,7 @@ def _pools_asked(
             )
         asked.append(parse_bytes(pool) // (token * rule.block_size))
     if asked and not isinstance(rule, Blocks):
-        raise BadValue(
-            "llama.cpp has no pool of blocks: its slots are its cache.", "See --slots."
-        )
+        raise BadValue("llama.cpp has no pool of blocks: its slots are its cache.", "See --slots.")
     return asked
 
 
@@ -198,9 +187,7 @@ def _plain(one: Any) -> Any:
     return parse_tokens(one) if isinstance(one, str) else one
 
 
-def _pools(
-    prompts: Prompts, rule: Rule, pools: Sequence[int], skipped: int
-) -> list[PoolHits]:
+def _pools(prompts: Prompts, rule: Rule, pools: Sequence[int], skipped: int) -> list[PoolHits]:
     """Every policy in every pool."""
     if not pools or not isinstance(rule, Blocks):
         return []
@@ -217,9 +204,7 @@ def _pools(
         # vLLM keeps block 0 for itself: v1/core/block_pool.py, null_block (0.32.0).
         usable = blocks - (rule.engine == "vllm")
         held = usable * rule.block_size // block
-        found += [
-            replace(looked.hits(policy, held), blocks=blocks) for policy in POLICIES
-        ]
+        found += [replace(looked.hits(policy, held), blocks=blocks) for policy in POLICIES]
     return found
 
 
@@ -241,20 +226,14 @@ def _block_rows(prompts: Prompts, rule: Blocks) -> tuple[list[list[int]], int]:
                 f"Pass a multiple of {unit}, or a size that divides it.",
             )
         step = rule.block_size // unit
-        return [
-            row.units[step - 1 :: step].tolist() for row in prompts.rows
-        ], rule.block_size
+        return [row.units[step - 1 :: step].tolist() for row in prompts.rows], rule.block_size
     return [row.units.tolist() for row in prompts.rows], unit
 
 
-def _warnings(
-    prompts: Prompts, rule: Rule, pools: Sequence[int], sampled: float
-) -> list[str]:
+def _warnings(prompts: Prompts, rule: Rule, pools: Sequence[int], sampled: float) -> list[str]:
     told = list(prompts.notes)
     if prompts.estimated:
-        told.append(
-            f"Tokens are {prompts.counted}: pass --tokenizer for the model's own."
-        )
+        told.append(f"Tokens are {prompts.counted}: pass --tokenizer for the model's own.")
     if prompts.num_skipped:
         told.append(
             f"{prompts.num_skipped:,} rows are no prompts; the first: {prompts.skipped[0]}."
@@ -262,9 +241,7 @@ def _warnings(
     if pools and rule.block_size < COARSE and prompts.unit_tokens == 1:
         told.append(f"In a pool tokens are counted in blocks of {COARSE}.")
     if pools and 1 < rule.block_size < prompts.unit_tokens:
-        told.append(
-            f"In a pool tokens are kept in the trace's blocks of {prompts.unit_tokens}."
-        )
+        told.append(f"In a pool tokens are kept in the trace's blocks of {prompts.unit_tokens}.")
     if sampled < 1:
         told.append(f"What partings cost is scaled up from {sampled:.0%} of them.")
     return told

@@ -91,9 +91,7 @@ def caching_of(name: str) -> Caching:
                 source=row["source"],
             )
     known = sorted({row["provider"] for row in _rows()})
-    raise UnknownName(
-        "API with a rule of caching", name[:60], (), f"Known: {', '.join(known)}."
-    )
+    raise UnknownName("API with a rule of caching", name[:60], (), f"Known: {', '.join(known)}.")
 
 
 def bill(name: str, answer: PrefixAnswer) -> Bill:

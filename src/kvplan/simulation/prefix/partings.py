@@ -124,14 +124,10 @@ class _Aligner:
             self._landmarks[row] = Landmarks(self.prompts.rows[row].units, self.span)
         return self._landmarks[row]
 
-    def take(
-        self, parting: Parting, place: _Place, weight: int
-    ) -> list[tuple[int, int]]:
+    def take(self, parting: Parting, place: _Place, weight: int) -> list[tuple[int, int]]:
         """Align one prompt; it and its leader where they agree behind the parting."""
         place.leaders = place.leaders or [place.partings[0].other]
-        best = max(
-            (self._align(parting, leader) for leader in place.leaders), key=_units
-        )
+        best = max((self._align(parting, leader) for leader in place.leaders), key=_units)
         if not best.runs:
             if len(place.leaders) < MOST_FAMILIES:
                 place.leaders.append(parting.row)
@@ -162,9 +158,7 @@ def _break(prompts: Prompts, place: _Place) -> Break:
     character = prompts.place(other, unit)
     return Break(
         position=prompts.token_at(unit),
-        message_index=None
-        if character is None
-        else prompts.message_at(other, character),
+        message_index=None if character is None else prompts.message_at(other, character),
         text_before=prompts.shown(one, unit, before=True),
         text_a=prompts.shown(one, unit),
         text_b=prompts.shown(other, unit),

@@ -52,9 +52,7 @@ class Looked:
         return PoolHits(
             policy=policy,
             blocks=blocks,
-            hit_tokens=sum(
-                self.tokens(hits, i) for i, hits in found if i >= self.warm_up
-            ),
+            hit_tokens=sum(self.tokens(hits, i) for i, hits in found if i >= self.warm_up),
             prompt_tokens=sum(self.prompt_tokens[self.warm_up :]),
         )
 

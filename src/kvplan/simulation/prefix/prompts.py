@@ -85,9 +85,7 @@ class Prompts:
         if row.text is None or self.encoder is None:
             return None
         if self.units_per_token == BYTES_PER_TOKEN:
-            return len(
-                row.text.encode("utf-8", "replace")[:unit].decode("utf-8", "ignore")
-            )
+            return len(row.text.encode("utf-8", "replace")[:unit].decode("utf-8", "ignore"))
         starts = self.encoder.offsets(row.text)
         return starts[unit] if unit < len(starts) else len(row.text)
 
@@ -104,11 +102,7 @@ class Prompts:
         """What stands before a unit, or from it on: text, or ids where no text is there."""
         character = self.place(row, unit)
         if row.text is None or character is None:
-            ids = (
-                row.units[max(0, unit - 8) : unit]
-                if before
-                else row.units[unit : unit + 8]
-            )
+            ids = row.units[max(0, unit - 8) : unit] if before else row.units[unit : unit + 8]
             return " ".join(map(str, ids.tolist()))
         if before:
             return row.text[max(0, character - SHOWN) : character]

@@ -51,9 +51,7 @@ def read_prompts(
     """
     encoder = encoder_of(tokenizer, offline=offline)
     if isinstance(source, str | Path) and str(source) != "-" and Path(source).is_dir():
-        return _Texts(str(source), encoder, requests).all(
-            enumerate(_files(Path(source)), 1)
-        )
+        return _Texts(str(source), encoder, requests).all(enumerate(_files(Path(source)), 1))
     if not isinstance(source, str | bytes | Path):
         return _Texts("the requests", encoder, requests).all(enumerate(source, 1))
     reader = _Texts(name_of(source), encoder, requests)
@@ -65,9 +63,7 @@ def read_prompts(
     if head[:1] not in (b"{", b"["):
         if table.is_header(first[1]):
             return from_traffic(read_traffic(source, requests=requests))
-        rows: Iterator[tuple[int, Any]] = (
-            (n, _line(line)) for n, line in chain([first], lines)
-        )
+        rows: Iterator[tuple[int, Any]] = ((n, _line(line)) for n, line in chain([first], lines))
         return reader.all(rows)
     documents = documents_of(chain([first], lines), Columns(reader.source))
     number, value = next(documents, (1, {}))
@@ -161,9 +157,7 @@ class _Texts:
             first = f" {self.held.skipped[0]}." if self.held.skipped else ""
             raise BadFile(f"There is no prompt in {self.source}.{first}")
         if self.of_ids and self.of_text:
-            raise BadFile(
-                f"{self.source} has both texts and ids of tokens.", "Pass one kind."
-            )
+            raise BadFile(f"{self.source} has both texts and ids of tokens.", "Pass one kind.")
         return self._done()
 
     def _done(self) -> Prompts:
@@ -190,11 +184,7 @@ class _Texts:
         if isinstance(row, str):
             return [self._text([Part(row, None)])]
         if isinstance(row, Sequence) and not isinstance(row, bytes):
-            return (
-                [self._ids(row)]
-                if not _are_messages(row)
-                else [self._text(parts_of(row))]
-            )
+            return [self._ids(row)] if not _are_messages(row) else [self._text(parts_of(row))]
         if not isinstance(row, dict):
             raise BadRow("neither a text, ids, nor an object")
         return self._of_object(row)
@@ -215,9 +205,7 @@ class _Texts:
                 return [self._text([Part(value, None)])]
             if isinstance(value, list):
                 return [self._ids(value)]
-        raise BadRow(
-            f"no prompt, messages or token ids among {', '.join(map(str, row))[:80]}"
-        )
+        raise BadRow(f"no prompt, messages or token ids among {', '.join(map(str, row))[:80]}")
 
     def _chat(self, messages: Any) -> Iterator[Prompt]:
         """A prompt for each answer, kept with it."""
@@ -286,10 +274,6 @@ def _are_messages(row: Sequence[Any]) -> bool:
 
 def _asked(messages: Any) -> Any:
     """The messages up to the last that was not answered in them."""
-    if (
-        isinstance(messages, list)
-        and len(messages) > 1
-        and isinstance(messages[-1], dict)
-    ):
+    if isinstance(messages, list) and len(messages) > 1 and isinstance(messages[-1], dict):
         return messages[:-1] if messages[-1].get("role") == "assistant" else messages
     return messages

@@ -95,14 +95,10 @@ def rule_of(engine: str, block_size: int | None, slots: int, natural: int) -> Ru
     if engine == "sglang":
         size = block_size or 1
         what = "tokens" if size == 1 else f"full pages of {size} tokens"
-        return Blocks(
-            engine, size, 1, f"sglang reuses {what}, the last token computed again"
-        )
+        return Blocks(engine, size, 1, f"sglang reuses {what}, the last token computed again")
     if engine == "llama.cpp":
         if block_size not in (None, 1):
-            raise BadValue(
-                "llama.cpp has no blocks: its slots reuse tokens.", "Drop --block-size."
-            )
+            raise BadValue("llama.cpp has no blocks: its slots reuse tokens.", "Drop --block-size.")
         return Slots(slots)
     if engine == "none":
         return Blocks(engine, block_size or natural, 0, "whatever was seen is reused")

@@ -88,9 +88,7 @@ class Tree:
                 node.children[int(kept[at])] = leaf
                 return Found(min(at, len(prompt)), parting)
             same = common_length(child.units[child.start : child.end], kept[at:])
-            node = (
-                child if same == child.end - child.start else _split(node, child, same)
-            )
+            node = child if same == child.end - child.start else _split(node, child, same)
             node.requests += at < len(prompt)
             at += same
         return Found(len(prompt), None)
@@ -115,9 +113,7 @@ class Tree:
             told = node.end - node.start >= shortest
             if told:
                 yield depth, node
-            stack += [
-                (depth + told, child) for child in reversed(node.children.values())
-            ]
+            stack += [(depth + told, child) for child in reversed(node.children.values())]
 
 
 def _split(parent: Node, child: Node, same: int) -> Node:

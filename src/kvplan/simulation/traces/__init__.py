@@ -12,6 +12,7 @@ from typing import Any
 
 from kvplan.core.errors import BadFile, BadValue
 from kvplan.simulation.lengths import parse_distribution
+from kvplan.simulation.needed import check_installed
 from kvplan.simulation.traces import agentic, bailian, chats, mooncake, servegen, table
 from kvplan.simulation.traces.base import Format, Reading, Row, Take
 from kvplan.simulation.traces.columns import BadRow, Columns
@@ -56,6 +57,7 @@ def read_traffic(
         BadValue: a column that is not there.
         SourceUnreachable: it cannot be read.
     """
+    check_installed("A trace", "simulate", ("numpy",))
     reading = Reading(
         requests=_positive(requests),
         names=_names(columns),

@@ -1,6 +1,6 @@
 """Growth on the real llama.cpp: the bound is below every step, two lengths predict the others.
 
-    python -m benchmarks.bench_growth [PLOT.png]
+    python -m benchmarks.bench_growth [PLOT.png [ROUNDS]]
 
 Needs the ``measure`` extra. The peer is the machine's own memory: kvplan's bound is bytes over the
 bandwidth that is measured in the same run.
@@ -22,9 +22,10 @@ def main() -> None:
     bandwidth = host_bandwidth()
     how = "a copy's bytes, read and written, over the least time of 7"
     print(f"{weights.name}, one thread; memory {bandwidth / 1e9:.1f} GB/s ({how})")
+    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 8
     found = []
     for variant in VARIANTS:
-        found.append(grow(weights, variant, bandwidth))
+        found.append(grow(weights, variant, bandwidth, rounds=rounds))
         print(table(found[-1]), flush=True)
     if len(sys.argv) > 1:
         chart(found).save(sys.argv[1])

@@ -36,11 +36,18 @@ def measure(
     model: Annotated[
         str | None, typer.Option("--model", help="One of the server's models; default: its first.")
     ] = None,
-    prompt: Annotated[str, typer.Option("--prompt", help="Tokens of each prompt, exact.")] = "512",
+    workload: Annotated[
+        str | None,
+        typer.Option("--workload", help="A trace to send, in any form that simulate reads."),
+    ] = None,
+    prompt: Annotated[
+        str, typer.Option("--prompt", help="Tokens of each prompt, exact: 512 or 512,4k.")
+    ] = "512",
     output: Annotated[str, typer.Option("--output", help="Tokens of each answer.")] = "32",
     concurrency: Annotated[
-        str, typer.Option("--concurrency", help="Requests in flight of closed loops: 1,4,16.")
-    ] = "1,4",
+        str | None,
+        typer.Option("--concurrency", help="Requests in flight of closed loops. Default: 1,4."),
+    ] = None,
     rate: Annotated[
         str | None, typer.Option("--rate", help="Requests a second of open loops: 0.5,2.")
     ] = None,
@@ -116,6 +123,7 @@ def measure(
             embedded=embedded,
             weights=weights,
             model=model,
+            workload=workload,
             prompt=prompt,
             output=output,
             concurrency=concurrency,

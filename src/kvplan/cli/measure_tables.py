@@ -23,7 +23,8 @@ def name_of(run: Run) -> str:
     """A run in few words."""
     pace = f"{run.concurrency:,} at once" if run.rate is None else f"{run.rate:g} a second"
     marks = ("" if run.reuse else ", reuse off") + (", under pressure" if run.pressure else "")
-    return f"{run.prefix}, {pace}{marks}"
+    length = "" if run.prompt is None else f"{run.prompt:,} tokens, "
+    return f"{run.prefix}, {length}{pace}{marks}"
 
 
 def _speeds(answer: MeasureAnswer) -> Table:

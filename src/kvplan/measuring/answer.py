@@ -10,6 +10,7 @@ from kvplan.measuring.experiment import Experiment
 from kvplan.measuring.predicted import Predicted
 from kvplan.measuring.summary import Run
 from kvplan.planning.answer import Answer
+from kvplan.planning.speed.measured import Calibration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +23,7 @@ class MeasureAnswer(Answer):
     runs: tuple[Run, ...]
     predicted: tuple[Predicted, ...]
     differences: tuple[Difference, ...]
+    calibration: Calibration | None
     environment: dict[str, Any]
     warnings: tuple[str, ...] = ()
 
@@ -41,6 +43,7 @@ class MeasureAnswer(Answer):
             "runs": [run.to_dict() for run in self.runs],
             "predicted": [one.to_dict() for one in self.predicted],
             "differences": [one.to_dict() for one in self.differences],
+            "calibration": self.calibration.to_dict() if self.calibration else None,
             "failures": self.failures,
             "is_whole": self.experiment.is_whole,
             "memory_source": self.experiment.memory.source,

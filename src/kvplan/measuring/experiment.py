@@ -11,7 +11,7 @@ import asyncio
 import gc
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -21,11 +21,12 @@ from kvplan.measuring.connection import Limits
 from kvplan.measuring.dialect import dialect_of
 from kvplan.measuring.memory import Memory, memory_of
 from kvplan.measuring.phases import Phase, Shape, synthetic
-from kvplan.measuring.prompts import Prompts, prepare
+from kvplan.measuring.prompts import prepare
 from kvplan.measuring.sending import Sender
 from kvplan.measuring.server import Server, identify
 from kvplan.measuring.summary import Measured
 from kvplan.measuring.watching import Watch
+from kvplan.measuring.workload import Workload
 
 MOST_REQUESTS: Final = 100_000
 
@@ -36,13 +37,12 @@ Progress = Callable[[str, int, int], None]
 class Asked:
     """What is measured, and with what patience.
 
-    ``workload`` are phases of recorded traffic, made for the server's prompts; without it ``shape``
-    is sent.
+    ``workload`` is recorded traffic; without it each of ``shapes`` is sent, a shape a length.
     """
 
     address: str
-    shape: Shape
-    workload: Callable[[Prompts], Iterable[Phase]] | None = None
+    shapes: tuple[Shape, ...]
+    workload: Workload | None = None
     model: str | None = None
     chat: bool = False
     limits: Limits = field(default_factory=Limits)
@@ -83,17 +83,19 @@ async def _experiment(asked: Asked, progress: Progress | None) -> Experiment:
         dialect = dialect_of(server.engine, server.model, chat=asked.chat)
         prompts, dialect, _ = await prepare(client, dialect, salt)
         if asked.workload is not None:
-            phases = list(asked.workload(prompts))
+            phases = asked.workload.phases(prompts, server.max_model_len)
         else:
-            phases = list(
-                synthetic(
-                    asked.shape,
+            phases = [
+                phase
+                for shape in asked.shapes
+                for phase in synthetic(
+                    shape,
                     prompts,
                     salt=salt,
-                    holds=holds(server, asked.shape, asked.pool_tokens),
+                    holds=holds(server, shape, asked.pool_tokens),
                     can_switch=dialect.reuse_off is not None,
                 )
-            )
+            ]
         _check(phases)
         memory = memory_of(address.port, is_local=address.is_loopback, pid=asked.pid)
         sender = Sender(client, dialect, prompts, time.perf_counter() + asked.max_time_s)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,6 +13,7 @@ from kvplan.core.errors import BadQuestion, BadValue
 from kvplan.core.units import parse_count, parse_tokens, round_up
 from kvplan.measuring.answer import MeasureAnswer
 from kvplan.measuring.bandwidth import host_bandwidth
+from kvplan.measuring.calibration import calibration_of
 from kvplan.measuring.client import Address
 from kvplan.measuring.connection import Limits
 from kvplan.measuring.differences import differences
@@ -22,11 +25,14 @@ from kvplan.measuring.experiment import Asked, Experiment, Progress, experiment
 from kvplan.measuring.phases import PREFIXES, Shape
 from kvplan.measuring.predicted import Card, predict
 from kvplan.measuring.summary import summarise
+from kvplan.measuring.workload import Workload
 
+MOST_OF_A_TRACE: Final = 200  # requests, where nobody asks for more
 MOST_CONCURRENCY: Final = 4096
 MOST_RATE: Final = 10_000.0
 MOST_TOKENS: Final = 1 << 21
 SLOT_ROUND: Final = 256  # llama.cpp rounds a slot's cells up to these
+USUAL_CONCURRENCY: Final = (1, 4)
 USUAL_SHARE: Final = 0.75  # of a prompt that a prefix is, where nothing else is asked
 
 
@@ -36,9 +42,10 @@ def measure(
     embedded: bool = False,
     weights: str | Path | None = None,
     model: str | None = None,
-    prompt: int | str = 512,
+    workload: str | Path | None = None,
+    prompt: int | str | Sequence[int] = 512,
     output: int | str = 32,
-    concurrency: str | int | Sequence[int] = "1,4",
+    concurrency: str | int | Sequence[int] | None = None,
     rate: str | float | Sequence[float] | None = None,
     requests: int | None = None,
     prefix: str = "both",
@@ -65,9 +72,11 @@ def measure(
         embedded: start llama.cpp with SmolLM2-135M here and measure that.
         weights: another GGUF file for ``embedded``.
         model: one of the server's models; default: its first.
-        prompt: tokens of each prompt, exact.
+        workload: a trace of requests to send, in any form that ``simulate`` reads; at given rates
+            or concurrencies in place of its own arrivals.
+        prompt: tokens of each prompt, exact; several lengths as ``512,4k``.
         output: tokens that each answer has.
-        concurrency: requests in flight of closed loops, as ``1,4,16``.
+        concurrency: requests in flight of closed loops, as ``1,4,16``; default: ``1,4``.
         rate: requests a second of open loops, as ``0.5,2``.
         requests: of each phase; default: twice the concurrency, at least 8.
         prefix: ``on`` measures prefixes cold and warm, ``off`` prompts that share nothing.
@@ -91,19 +100,23 @@ def measure(
         BadQuestion: a value that cannot be read, or a server that cannot be measured so.
         SourceUnreachable: nobody answers.
     """
-    shape = _shape(
-        prompt, output, concurrency, rate, requests, prefix, shared_prefix, repeat, pressure, seed
+    shapes = tuple(
+        _shape(
+            one, output, concurrency, rate, requests, prefix, shared_prefix, repeat, pressure, seed
+        )
+        for one in _several(prompt)
     )
     pool = None if pool_tokens is None else parse_tokens(pool_tokens)
     limits = Limits(first_token_s=_seconds(timeout, "--timeout"))
     with ExitStack() as stack:
         asked = Asked(
-            address="", shape=shape, model=model, chat=chat, limits=limits,
+            address="", shapes=shapes, model=model, chat=chat, limits=limits,
             max_time_s=_seconds(max_time, "--max-time"), pool_tokens=pool,
+            workload=_workload(workload, shapes[0], requests, concurrency is not None),
         )  # fmt: skip
         told: dict[str, Any] = dict(flags)
         if embedded or (target is None and weights is not None):
-            settings = _settings(embedded_weights(weights, offline=offline), shape, threads)
+            settings = _settings(embedded_weights(weights, offline=offline), shapes, threads)
             served = stack.enter_context(serving(settings))
             asked = _with(asked, address=served.address, pid=served.pid)
             told = {**settings.flags, **told}
@@ -133,22 +146,19 @@ def answer(
 ) -> MeasureAnswer:
     """The answer of a measurement that was made."""
     runs = summarise(found.measured)
-    predicted, said = predict(
-        found.server, runs, card, model=predict_from, flags=flags, offline=offline
-    )
+    predicted = predict(found.server, runs, card, model=predict_from, flags=flags, offline=offline)
     return MeasureAnswer(
         experiment=found,
         runs=tuple(runs),
-        predicted=tuple(predicted),
-        differences=tuple(differences(found.server, runs, predicted)),
+        predicted=tuple(predicted.figures),
+        differences=tuple(differences(found.server, runs, predicted.figures)),
+        calibration=calibration_of(found.server, runs, predicted.card, predicted.reads),
         environment=environment(),
-        warnings=(*_warnings(found), *said),
+        warnings=(*_warnings(found), *predicted.said),
     )
 
 
 def _with(asked: Asked, **changed: Any) -> Asked:
-    from dataclasses import replace
-
     return replace(asked, **changed)
 
 
@@ -172,12 +182,36 @@ def _card(found: Experiment, is_local: bool, gpu: str | None, gpus: int | None) 
     return Card()
 
 
-def _settings(path: Path, shape: Shape, threads: int | None) -> Settings:
+def _workload(
+    source: str | Path | None, shape: Shape, requests: int | None, at_once: bool
+) -> Workload | None:
+    """A trace as the simulator reads it."""
+    if source is None:
+        return None
+    try:
+        from kvplan.simulation.traces import read_traffic
+
+        traffic = read_traffic(str(source), requests=requests or MOST_OF_A_TRACE)
+    except ImportError:
+        raise BadValue(
+            "--workload needs numpy, which is not installed.",
+            "Install it with: pip install 'kvplan[measure]'",
+        ) from None
+    return Workload(
+        traffic=traffic,
+        salt=uuid.uuid4().hex[:12],
+        concurrency=shape.concurrency if at_once else (),
+        rates=shape.rates,
+    )
+
+
+def _settings(path: Path, shapes: Sequence[Shape], threads: int | None) -> Settings:
     """A slot for each conversation that may run at once, a little more than it needs."""
-    slots = max((4, *shape.concurrency))
+    slots = max(4, *(at_once for shape in shapes for at_once in shape.concurrency or (4,)))
     if slots > 64:
         raise BadValue(f"--embedded has at most 64 slots, and --concurrency asks for {slots}.")
-    each = round_up(shape.prompt_tokens + shape.output_tokens + 8, SLOT_ROUND)
+    longest = max(shape.prompt_tokens + shape.output_tokens for shape in shapes)
+    each = round_up(longest + 8, SLOT_ROUND)
     count = parse_count(threads, "--threads", 1024) if threads is not None else default_threads()
     return Settings(model=str(path), threads=count, context_tokens=each * slots, slots=slots)
 
@@ -185,7 +219,7 @@ def _settings(path: Path, shape: Shape, threads: int | None) -> Settings:
 def _shape(
     prompt: int | str,
     output: int | str,
-    concurrency: str | int | Sequence[int],
+    concurrency: str | int | Sequence[int] | None,
     rate: str | float | Sequence[float] | None,
     requests: int | None,
     prefix: str,
@@ -204,7 +238,8 @@ def _shape(
     if prefix not in PREFIXES:
         raise BadValue(f"--prefix {prefix!r} is none.", f"Known: {', '.join(PREFIXES)}.")
     rates = tuple(_rate(one) for one in _several(rate)) if rate is not None else ()
-    at_once = _several(concurrency) if rate is None or concurrency != "1,4" else []
+    usual = USUAL_CONCURRENCY if rate is None else ()
+    at_once = usual if concurrency is None else _several(concurrency)
     return Shape(
         prompt_tokens=tokens,
         output_tokens=_tokens(output, "--output", 1),

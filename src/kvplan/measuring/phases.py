@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from kvplan.core.errors import BadQuestion
 from kvplan.core.units import ceil_div
 from kvplan.measuring.prompts import Part, Prompts
 
-COLD, WARM, UNIQUE = "cold", "warm", "unique"
+COLD, WARM, UNIQUE, TRACE = "cold", "warm", "unique", "trace"
 PREFIXES: Final = ("on", "off", "both")
 OVERFULL: Final = 1.5  # prefixes under pressure over those that the pool holds
 MOST_UNDER_PRESSURE: Final = 256
@@ -52,6 +52,7 @@ class Phase:
     kind: str
     requests: tuple[Planned, ...]
     concurrency: int | None
+    prompt_tokens: int | None = None
     rate: float | None = None
     reuse: bool = True
     pressure: bool = False
@@ -60,7 +61,9 @@ class Phase:
     @property
     def group(self) -> tuple[object, ...]:
         """What repeats have in common."""
-        return self.kind, self.concurrency, self.rate, self.reuse, self.pressure
+        return (
+            self.kind, self.prompt_tokens, self.concurrency, self.rate, self.reuse, self.pressure
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +94,7 @@ def synthetic(
     Raises:
         BadQuestion: pressure on a pool that is not known or too large for it.
     """
-    making = _Making(shape, prompts, salt, holds)
+    making = _Making(shape, prompts, f"{salt}-{shape.prompt_tokens}", holds)
     for turn in range(shape.repeat):
         for concurrency in shape.concurrency:
             yield from making.phases(f"{turn}-{concurrency}", concurrency, None, can_switch)
@@ -181,6 +184,7 @@ class _Making:
             kind=kind,
             requests=tuple(sent),
             concurrency=concurrency,
+            prompt_tokens=self.shape.prompt_tokens,
             rate=rate,
             reuse=reuse,
             pressure=pressure,
@@ -190,8 +194,6 @@ class _Making:
 
 def poisson(requests: Sequence[Planned], rate: float, seed: int) -> list[Planned]:
     """The requests with gaps of an exponential distribution, the first at once."""
-    from dataclasses import replace
-
     draws, at, found = random.Random(seed), 0.0, []
     for request in requests:
         found.append(replace(request, arrival_s=at))

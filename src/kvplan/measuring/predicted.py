@@ -12,7 +12,7 @@ measured bandwidth; another needs a card, by NVML or ``--gpu``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ from kvplan.measuring.phases import WARM
 from kvplan.measuring.server import Server
 from kvplan.measuring.summary import Run
 from kvplan.planning.fit import FitAnswer, fit
+from kvplan.planning.speed.measured import Reads, reads_of
 
 BOUND, ESTIMATE, EXACT = "bound", "estimate", "exact"
 KNOWN: Final = ("vllm", "sglang", "llama.cpp", "tensorrt-llm", "ollama")
@@ -58,6 +59,16 @@ class Card:
     host_bandwidth: int | None = None
 
 
+@dataclass(slots=True)
+class Prediction:
+    """Figures, why some are not there, and what a decode step reads of one rank where known."""
+
+    figures: list[Predicted] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    reads: Reads | None = None
+    card: str | None = None
+
+
 def predict(
     server: Server,
     runs: Sequence[Run],
@@ -66,28 +77,27 @@ def predict(
     model: str | None = None,
     flags: Mapping[str, Any] | None = None,
     offline: bool = False,
-) -> tuple[list[Predicted], list[str]]:
-    """Figures, and why some are not there.
+) -> Prediction:
+    """What is known of a server.
 
     ``model`` is where kvplan finds the model; default: what the server says of it.
     """
-    found, said = list(_reuse(server, runs)), []
+    found = Prediction(list(_reuse(server, runs)))
     source = model or server.source or server.model
-    local = Path(source).suffix == ".gguf"
-    if local and not Path(source).is_file():
-        said.append(f"The model's file {source} is not on this machine: pass --predict-from MODEL.")
-        return found, said
-    if not local and card.gpu is None:
-        said.append("Nothing is predicted of memory and speed: pass --gpu NAME.")
-        return found, said
-    try:
-        if card.host_bandwidth is not None and local:
-            found += _on_host(Path(source), server, runs, card, flags or {})
-        else:
-            found += _on_cards(source, server, runs, card, flags or {}, offline)
-    except KvplanError as error:
-        said.append(f"Nothing is predicted of memory and speed: {error}")
-    return found, said
+    is_file = Path(source).suffix == ".gguf"
+    if is_file and not Path(source).is_file():
+        found.said.append(f"{source} is not on this machine: pass --predict-from MODEL to predict.")
+    elif not is_file and card.gpu is None:
+        found.said.append("Nothing is predicted of memory and speed: pass --gpu NAME.")
+    else:
+        try:
+            if card.host_bandwidth is not None and is_file:
+                _on_host(found, Path(source), server, runs, card, flags or {})
+            else:
+                _on_cards(found, source, server, runs, card, flags or {}, offline)
+        except KvplanError as error:
+            found.said.append(f"Nothing is predicted of memory and speed: {error}")
+    return found
 
 
 def _reuse(server: Server, runs: Sequence[Run]) -> Iterator[Predicted]:
@@ -106,8 +116,13 @@ def _reuse(server: Server, runs: Sequence[Run]) -> Iterator[Predicted]:
 
 
 def _on_host(
-    weights: Path, server: Server, runs: Sequence[Run], card: Card, flags: Mapping[str, Any]
-) -> Iterator[Predicted]:
+    found: Prediction,
+    weights: Path,
+    server: Server,
+    runs: Sequence[Run],
+    card: Card,
+    flags: Mapping[str, Any],
+) -> None:
     """llama.cpp on this machine's CPU."""
     build = (
         server.version
@@ -124,40 +139,44 @@ def _on_host(
         **asked,
     )
     assert isinstance(planned.plan, LlamaPlan)
+    found.reads = reads_of(planned.plan)
     layout = planned.plan.layout
     held = layout.caches.num_bytes + layout.host.weights + layout.on_host_alone().num_bytes
-    yield Predicted(
-        name="memory_bytes", run=None, value=held, unit="bytes", kind=ESTIMATE,
-        source="weights, caches and buffers of llama.cpp's plan", error=0.25,
+    found.figures.append(
+        Predicted(
+            name="memory_bytes", run=None, value=held, unit="bytes", kind=ESTIMATE,
+            source="weights, caches and buffers of llama.cpp's plan", error=0.25,
+        )
     )  # fmt: skip
+    rate = card.host_bandwidth
+    if found.reads is None or not rate:
+        return
+    said = f"bytes of a step at {rate / 1e9:.1f} GB/s, what one thread reads of this memory"
     for index, run in enumerate(runs):
-        if run.concurrency is None or not run.mean_context_tokens:
-            continue
-        speed = fit(
-            weights,
-            engine="none",
-            gpu_memory=card.memory_bytes or 1 << 40,
-            bandwidth=card.host_bandwidth,
-            context=round(run.mean_context_tokens),
-            concurrency=run.concurrency,
-            kv_dtype=flags.get("cache_type_k", "f16"),
-        ).speed
-        if speed is not None:
-            yield Predicted(
-                name="decode_step_s", run=index, value=speed.step_s, unit="s", kind=BOUND,
-                source=f"bytes of a step at {(card.host_bandwidth or 0) / 1e9:.1f} GB/s, what one "
-                "thread reads of this machine's memory",
-            )  # fmt: skip
+        if run.concurrency is not None and run.mean_context_tokens:
+            seen = run.concurrency * run.mean_context_tokens * found.reads.token_bytes
+            seconds = (found.reads.weights_bytes + seen) / rate
+            found.figures.append(
+                Predicted(
+                    name="decode_step_s",
+                    run=index,
+                    value=seconds,
+                    unit="s",
+                    kind=BOUND,
+                    source=said,
+                )
+            )
 
 
 def _on_cards(
+    found: Prediction,
     source: str,
     server: Server,
     runs: Sequence[Run],
     card: Card,
     flags: Mapping[str, Any],
     offline: bool,
-) -> Iterator[Predicted]:
+) -> None:
     """Any engine that fit knows, on the card that is named."""
     engine = server.engine if server.engine in KNOWN else "none"
     common: dict[str, Any] = {
@@ -171,15 +190,20 @@ def _on_cards(
     if engine != "none":
         common["engine_version"] = server.version
     planned = fit(source, **common)
-    if planned.plan.pool.kv_tokens is not None:
-        said = f"fit: {planned.plan.engine} {planned.plan.version or ''}".strip()
-        yield Predicted(
-            name="pool_tokens", run=None, value=planned.plan.pool.kv_tokens, unit="tokens",
-            kind=ESTIMATE, source=said, error=0.05,
+    plan = planned.plan
+    found.reads, found.card = reads_of(plan), plan.node.device.name
+    if plan.pool.kv_tokens is not None:
+        found.figures.append(
+            Predicted(
+                name="pool_tokens", run=None, value=plan.pool.kv_tokens, unit="tokens",
+                kind=ESTIMATE, source=f"fit: {plan.engine} {plan.version or ''}", error=0.05,
+            )
         )  # fmt: skip
-    yield Predicted(
-        name="memory_bytes", run=None, value=planned.plan.ledger.total, unit="bytes", kind=ESTIMATE,
-        source="fit: the ledger of one card", error=0.05,
+    found.figures.append(
+        Predicted(
+            name="memory_bytes", run=None, value=plan.ledger.total, unit="bytes", kind=ESTIMATE,
+            source="fit: the ledger of one card", error=0.05,
+        )
     )  # fmt: skip
     for index, run in enumerate(runs):
         if run.concurrency is not None and run.mean_context_tokens:
@@ -189,7 +213,7 @@ def _on_cards(
                 concurrency=run.concurrency,
                 **common,
             )
-            yield from _steps(at, index)
+            found.figures += _steps(at, index)
 
 
 def _steps(at: FitAnswer, index: int) -> Iterator[Predicted]:

@@ -72,6 +72,7 @@ class Sender:
         """One client of a closed loop."""
         for index in waiting:
             if self._over():
+                done[index].set()  # nobody waits for what is not sent
                 return
             await self._one(phase, bodies, index, done, start)
 
@@ -108,6 +109,9 @@ class Sender:
         if planned.after >= 0:
             await done[planned.after].wait()
             await asyncio.sleep(planned.think_s)
+            if self._over():
+                done[index].set()
+                return
         now = time.perf_counter()
         due = now if phase.rate is None or planned.after >= 0 else start + planned.arrival_s
         reply = Reply(sent_s=now, ended_s=now, failure=INTERRUPTED)

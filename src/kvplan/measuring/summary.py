@@ -29,7 +29,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One row: times over requests that finished, tokens over all.
+    """One row: times over requests that finished, tokens over all; ``prompt`` is None of a trace.
 
     ``ttft_s`` is from sending to the first token, ``itl_s`` between later tokens (a chunk of k
     tokens counts k times a kth of its gap), ``tpot_s`` a request's mean of those. ``known_tokens``
@@ -37,6 +37,7 @@ class Run:
     as the server's counter ``cached_by`` tells; ``lost_tokens`` are those known and not reused.
     """
 
+    prompt: int | None
     concurrency: int | None
     rate: float | None
     prefix: str
@@ -98,6 +99,7 @@ def run_of(several: Sequence[Measured]) -> Run:
     known = sum(record.planned.known_tokens for record in good)
     lost = _lost(good)
     return Run(
+        prompt=phase.prompt_tokens,
         concurrency=phase.concurrency,
         rate=phase.rate,
         prefix=phase.kind,

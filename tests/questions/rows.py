@@ -18,7 +18,7 @@ REFERENCE = Path(__file__).parents[1] / "reference"
 CONFIGS = REFERENCE / "configs"
 THEMES = (
     "startup-fit", "hybrid", "gguf", "parallelism", "kv-dtype", "fraction-semantics", "profiling",
-    "weights", "units", "speculative", "multimodal", "offload",
+    "weights", "units", "speculative", "multimodal", "offload", "prefix-cache",
 )  # fmt: skip
 Figure = int | float
 

@@ -10,13 +10,13 @@ from kvplan.simulation.prefix.answer import PrefixAnswer
 from kvplan.simulation.prefix.hosted import Bill
 from kvplan.simulation.prefix.shared import dearest
 
-MOST_ROWS = 12
+MOST_ROWS, FEW_ROWS = 12, 4
 WIDTH = 36  # of a text in a cell
 
 
 def tables(answer: PrefixAnswer) -> list[Table]:
     """The tables of an answer, the most wanted first."""
-    found = [_reuse(answer), _breaks(answer), _tree(answer), _pools(answer)]
+    found = [_reuse(answer), _pools(answer), _breaks(answer), _tree(answer)]
     return [table for table in found if table.rows]
 
 
@@ -64,6 +64,7 @@ def _extra(answer: PrefixAnswer) -> list[tuple[str, ...]]:
 
 
 def _breaks(answer: PrefixAnswer) -> Table:
+    """Of a trace's ids, which say nothing to a reader, a few."""
     rows = tuple(
         (
             f"{one.position:,}",
@@ -74,7 +75,7 @@ def _breaks(answer: PrefixAnswer) -> Table:
             f"{one.requests:,}",
             NONE if one.lost_tokens is None else f"{one.lost_tokens:,}",
         )
-        for one in answer.partings.breaks[:MOST_ROWS]
+        for one in answer.partings.breaks[: _most(answer)]
     )
     columns = (
         "part after",
@@ -88,6 +89,10 @@ def _breaks(answer: PrefixAnswer) -> Table:
     return Table("Where prompts part, the dearest first", columns, rows, "rrlllrr")
 
 
+def _most(answer: PrefixAnswer) -> int:
+    return FEW_ROWS if answer.prompts.are_blocks else MOST_ROWS
+
+
 def _cut(text: str) -> str:
     """A text on one line."""
     shown = text.replace("\n", "⏎").replace("\t", " ")
@@ -96,7 +101,7 @@ def _cut(text: str) -> str:
 
 def _tree(answer: PrefixAnswer) -> Table:
     told = answer.shared.rows
-    chosen = dearest([r.depth for r in told], [r.saved_tokens for r in told], MOST_ROWS)
+    chosen = dearest([r.depth for r in told], [r.saved_tokens for r in told], _most(answer))
     rows = tuple(
         (
             f"{'  ' * min(row.depth, 10)}{row.start:,}",

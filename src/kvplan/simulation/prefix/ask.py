@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from kvplan.core.errors import BadValue
-from kvplan.core.units import parse_bytes, parse_count, parse_tokens
-from kvplan.planning.size import size
+from kvplan.core.units import parse_count
 from kvplan.simulation.needed import check_installed
 from kvplan.simulation.prefix.answer import PrefixAnswer
 from kvplan.simulation.prefix.hosted import bill
 from kvplan.simulation.prefix.partings import find_partings
-from kvplan.simulation.prefix.pools import POLICIES, Looked, PoolHits
+from kvplan.simulation.prefix.planned import Planned, planned
+from kvplan.simulation.prefix.pooled import COARSE, pools_asked, pools_of
 from kvplan.simulation.prefix.prompts import Prompts
 from kvplan.simulation.prefix.reading import read_prompts
 from kvplan.simulation.prefix.reorder import Reordered, reordered
-from kvplan.simulation.prefix.rules import SLOTS, Blocks, Rule, rule_of
+from kvplan.simulation.prefix.rules import SLOTS, Rule, rule_of
 from kvplan.simulation.prefix.seconds import seconds_of
 from kvplan.simulation.prefix.shared import shared_of
 from kvplan.simulation.prefix.tree import Found, Tree
-from kvplan.simulation.prompts.blocks import BlockIds
 
-MOST_BLOCKS = 1 << 40
 MOST_SLOTS = 1024
-BY_BLOCKS = "Pass --pool-blocks as the engine prints them."
-COARSE = 16  # tokens of a block in a pool whose own blocks are smaller
 
 
 def prefix(
@@ -60,7 +56,8 @@ def prefix(
         warm_up: the share of requests that only fill the pool.
         slots: of llama.cpp.
         first: take the first so many requests.
-        model: what the prompts are for; with ``gpu`` the time they take is told.
+        model: what the prompts are for; with ``gpu`` the engine's block and pool are as planned,
+            and the time that prompts take is told.
         gpu: the card.
         gpus: how many of it.
         kv_dtype: of the cache, for a pool in bytes.
@@ -77,24 +74,37 @@ def prefix(
     if not 0 <= warm_up < 1:
         raise BadValue(f"--warm-up {warm_up:g} is not a share from 0 to below 1.")
     prompts = read_prompts(requests, tokenizer=tokenizer, requests=most, offline=offline)
-    asked_size = None if block_size is None else parse_count(block_size, "--block-size", 1 << 20)
-    rule = rule_of(
-        engine,
-        asked_size,
-        parse_count(slots, "--slots", MOST_SLOTS),
-        prompts.unit_tokens,
-    )
-    blocks = _pools_asked(pool_blocks, pool, rule, model, kv_dtype, offline)
-    answer = _answered(prompts, rule, blocks, int(len(prompts) * warm_up))
-    if model is not None and gpu is not None:
-        asked = {"model": model, "gpu": gpu, "gpus": gpus, "offline": offline}
-        answer = replace(answer, seconds=seconds_of(asked, answer))
+    plan = planned(engine, model=model, gpu=gpu, gpus=gpus, offline=offline)
+    rule = _rule(engine, block_size, slots, prompts, plan)
+    sized = {"model": model, "kv_dtype": kv_dtype, "offline": offline}
+    pools = pools_asked(pool_blocks, pool, rule, sized)
+    if not pools and plan is not None and plan.num_blocks and engine in ("vllm", "sglang"):
+        pools = [plan.num_blocks]
+    answer = _answered(prompts, rule, pools, int(len(prompts) * warm_up))
+    if plan is not None:
+        notes = (*answer.warnings, *plan.notes)
+        answer = replace(answer, seconds=seconds_of(plan.plan, answer), warnings=notes)
     return answer if api is None else replace(answer, bill=bill(api, answer))
+
+
+def _rule(
+    engine: str,
+    block_size: int | str | None,
+    slots: int | str,
+    prompts: Prompts,
+    plan: Planned | None,
+) -> Rule:
+    """The engine's rule, its block as asked, else as planned."""
+    asked = None if block_size is None else parse_count(block_size, "--block-size", 1 << 20)
+    if asked is None and plan is not None and engine == "vllm":
+        asked = plan.block_size
+    return rule_of(engine, asked, parse_count(slots, "--slots", MOST_SLOTS), prompts.unit_tokens)
 
 
 def _answered(prompts: Prompts, rule: Rule, pools: Sequence[int], warm_up: int) -> PrefixAnswer:
     """All that follows from the prompts themselves."""
     tree, found = _grown(prompts)
+    seen = _seen(prompts, found)
     reused = rule.reused(prompts, [one.length for one in found])
     partings = find_partings(prompts, [one.parting for one in found if one.parting])
     return PrefixAnswer(
@@ -102,13 +112,25 @@ def _answered(prompts: Prompts, rule: Rule, pools: Sequence[int], warm_up: int) 
         rule=rule,
         warm_up=warm_up,
         reused=tuple(reused),
-        seen=_seen(prompts, found),
+        seen=seen,
         shared=shared_of(prompts, tree),
         partings=partings,
         reordered=_reordered(prompts, rule, partings.families, reused, warm_up),
-        pools=tuple(_pools(prompts, rule, pools, warm_up)),
-        warnings=tuple(_warnings(prompts, rule, pools, partings.sampled)),
+        pools=tuple(pools_of(prompts, rule, pools, warm_up)),
+        warnings=(
+            *_warnings(prompts, rule, pools, partings.sampled),
+            *_too_short(rule, max(seen), sum(reused)),
+        ),
     )
+
+
+def _too_short(rule: Rule, longest: int, reused: int) -> Iterator[str]:
+    """Prompts that share something, but no block of it."""
+    if longest and not reused and longest < rule.block_size:
+        yield (
+            f"No prompt shares more than its first {longest:,} tokens, and a block has "
+            f"{rule.block_size:,}: only full blocks are reused."
+        )
 
 
 def _seen(prompts: Prompts, found: Sequence[Found]) -> tuple[int, ...]:
@@ -148,86 +170,6 @@ def _reordered(
         reused=tuple(moved),
         seen=_seen(other, found),
     )
-
-
-def _pools_asked(
-    pool_blocks: int | str | Sequence[int] | None,
-    pool: int | str | None,
-    rule: Rule,
-    model: Any,
-    kv_dtype: str,
-    offline: bool,
-) -> list[int]:
-    """Blocks of every pool that was asked for."""
-    asked: list[int] = []
-    if pool_blocks is not None:
-        given = pool_blocks.split(",") if isinstance(pool_blocks, str) else pool_blocks
-        each = [given] if isinstance(given, int) else given
-        asked += [parse_count(_plain(one), "--pool-blocks", MOST_BLOCKS) for one in each]
-    if pool is not None:
-        if model is None:
-            raise BadValue(
-                "A pool in bytes takes --model, whose blocks fill it.",
-                "Or pass --pool-blocks.",
-            )
-        sized = size(model, kv_dtype=kv_dtype, offline=offline)
-        token = getattr(sized, "bytes_per_token", None)
-        if not token:
-            raise BadValue(
-                "A token of this model has no single size: its layers keep different amounts.",
-                BY_BLOCKS,
-            )
-        asked.append(parse_bytes(pool) // (token * rule.block_size))
-    if asked and not isinstance(rule, Blocks):
-        raise BadValue("llama.cpp has no pool of blocks: its slots are its cache.", "See --slots.")
-    return asked
-
-
-def _plain(one: Any) -> Any:
-    return parse_tokens(one) if isinstance(one, str) else one
-
-
-def _pools(prompts: Prompts, rule: Rule, pools: Sequence[int], skipped: int) -> list[PoolHits]:
-    """Every policy in every pool."""
-    if not pools or not isinstance(rule, Blocks):
-        return []
-    rows, block = _block_rows(prompts, rule)
-    lengths = [row.tokens for row in prompts.rows]
-    looked = Looked(
-        rows=rows,
-        tokens=lambda hits, i: rule.tokens(min(hits * block, lengths[i]), lengths[i]),
-        prompt_tokens=lengths,
-        warm_up=skipped,
-    )
-    found = []
-    for blocks in pools:
-        # vLLM keeps block 0 for itself: v1/core/block_pool.py, null_block (0.32.0).
-        usable = blocks - (rule.engine == "vllm")
-        held = usable * rule.block_size // block
-        found += [replace(looked.hits(policy, held), blocks=blocks) for policy in POLICIES]
-    return found
-
-
-def _block_rows(prompts: Prompts, rule: Blocks) -> tuple[list[list[int]], int]:
-    """Prompts as ids of blocks, and the tokens of a block.
-
-    Raises:
-        BadValue: blocks that do not fall on those of the trace.
-    """
-    unit = prompts.unit_tokens
-    if unit == 1:
-        block = max(rule.block_size, COARSE)
-        ids = BlockIds(block * prompts.units_per_token)
-        return [ids.of(row.units) for row in prompts.rows], block
-    if rule.block_size > unit:
-        if rule.block_size % unit:
-            raise BadValue(
-                f"Blocks of {rule.block_size} tokens do not fall on the trace's of {unit}.",
-                f"Pass a multiple of {unit}, or a size that divides it.",
-            )
-        step = rule.block_size // unit
-        return [row.units[step - 1 :: step].tolist() for row in prompts.rows], rule.block_size
-    return [row.units.tolist() for row in prompts.rows], unit
 
 
 def _warnings(prompts: Prompts, rule: Rule, pools: Sequence[int], sampled: float) -> list[str]:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from kvplan.core.errors import BadValue
 from kvplan.core.step import Chunk, StepCost
-from kvplan.planning.fit import fit
+from kvplan.engines.base import EnginePlan
 from kvplan.planning.speed import estimate
 from kvplan.simulation.prefix.answer import PrefixAnswer
 
@@ -24,18 +22,11 @@ class Seconds:
     source: str
 
 
-def seconds_of(asked: dict[str, Any], answer: PrefixAnswer) -> Seconds:
-    """By the estimate of a plan's speed.
-
-    Raises:
-        BadQuestion: a model or card that is not known, or whose speed cannot be told.
-    """
-    found = estimate(fit(**asked).plan)
+def seconds_of(plan: EnginePlan, answer: PrefixAnswer) -> Seconds | None:
+    """By the estimate of a plan's speed; None where the weights or the card are not known."""
+    found = estimate(plan)
     if found is None:
-        raise BadValue(
-            "The time of a prompt cannot be told: the weights or the card are not known.",
-            "Leave --gpu out, or name a card that kvplan gpus lists.",
-        )
+        return None
     prompts, moved = answer.lengths, answer.reordered
     return Seconds(
         without_reuse_s=_total_s(found.cost, prompts, [0] * len(prompts)),

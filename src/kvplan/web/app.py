@@ -102,6 +102,7 @@ def _add_pages(app: FastAPI, serve: Served) -> None:
     app.add_api_route("/api", _about(serve), methods=["GET"])
     for kind in ("chart", "picture"):
         app.add_api_route(f"/{kind}/{{verb}}/{{part}}", _plot(serve, kind), methods=["GET", "POST"])
+    app.add_api_route("/charts/{verb}", _plot(serve, "charts"), methods=["GET", "POST"])
 
 
 def _page(serve: Served, verb: str) -> Callable[[Request], Any]:
@@ -115,8 +116,8 @@ def _page(serve: Served, verb: str) -> Callable[[Request], Any]:
 
 
 def _plot(serve: Served, kind: str) -> Callable[..., Any]:
-    async def plot(request: Request, verb: str, part: str) -> Response:
-        if verb not in VERBS:
+    async def plot(request: Request, verb: str, part: str = "") -> Response:
+        if verb not in {**VERBS, "compare": None}:
             raise UnknownName("question", verb[:60], VERBS)
         asked, given = await _asked(request, verb)
         return await serve.reply(kind, asked, given, part)
@@ -145,7 +146,7 @@ async def _asked(request: Request, verb: str) -> tuple[str, dict[str, Any]]:
     if request.method == "POST":
         given |= await received.of_form(request)
     given.pop("part", None)
-    if "log" in given and verb != "explain" and "log" not in VERBS[verb].pasted:
+    if "log" in given and (verb not in VERBS or "log" not in VERBS[verb].pasted):
         return "explain", {"log": given["log"]}
     return verb, {key: value for key, value in given.items() if value not in ("", [])}
 

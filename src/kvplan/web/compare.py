@@ -12,7 +12,8 @@ from kvplan.web.ask import ask
 from kvplan.web.forms import query, question_of
 from kvplan.web.pages import choices, templates
 
-COLUMNS = 4
+NAMES = "ABCD"
+COLUMNS = len(NAMES)
 KEYS = (
     ("model", "Model"), ("gpu", "Card"), ("gpus", "Cards"), ("engine", "Engine"),
     ("context", "Context"), ("concurrency", "Users"), ("kv", "Cache format"),
@@ -23,10 +24,21 @@ KEYS = (
 class Column(NamedTuple):
     """One deployment: its form, and its answer or the sentence that refuses it."""
 
+    name: str
     given: dict[str, str]
     answer: FitAnswer | None
     error: str
     address: str
+
+    @property
+    def title(self) -> str:
+        """The model and its cards."""
+        return f"{self.given['model']} on {self.cards}"
+
+    @property
+    def cards(self) -> str:
+        """How many of which card."""
+        return f"{self.given.get('gpus') or 1} × {self.given.get('gpu') or '–'}"
 
 
 class Line(NamedTuple):
@@ -40,12 +52,13 @@ class Line(NamedTuple):
 def page(given: Mapping[str, Any], part: str = "", *, offline: bool = False) -> tuple[int, str]:
     """The page, or its answer alone."""
     columns = columns_of(given)
-    asked = [_asked(one, offline) for one in columns if one.get("model")]
+    found = asked(given, offline)
     shown = {
         "here": "compare",
         "columns": [*columns, *({} for _ in range(COLUMNS - len(columns)))],
-        "asked": asked,
-        "lines": lines([one.answer for one in asked]),
+        "asked": found,
+        "address": query(given),
+        "lines": lines([one.answer for one in found]),
         "keys": KEYS,
     }
     name = "answer_compare.html" if part == "answer" else "compare.html"
@@ -65,14 +78,23 @@ def columns_of(given: Mapping[str, Any]) -> list[dict[str, str]]:
     return found
 
 
-def _asked(given: dict[str, str], offline: bool) -> Column:
+def asked(given: Mapping[str, Any], offline: bool) -> list[Column]:
+    """The answers of the columns that name a model."""
+    return [
+        _asked(NAMES[place], one, offline)
+        for place, one in enumerate(columns_of(given))
+        if one.get("model")
+    ]
+
+
+def _asked(name: str, given: dict[str, str], offline: bool) -> Column:
     try:
         answer = ask("fit", question_of("fit", given), offline=offline)
         assert isinstance(answer, FitAnswer)
         answer.to_dict()
-        return Column(given, answer, "", query(given))
+        return Column(name, given, answer, "", query(given))
     except KvplanError as error:
-        return Column(given, None, str(error), query(given))
+        return Column(name, given, None, str(error), query(given))
 
 
 def lines(answers: list[FitAnswer | None]) -> list[Line]:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from kvplan.charts import chart_of, parts_of
+from kvplan.charts.bars import ledger_bars
+from kvplan.core.errors import BadValue, KvplanError
 from kvplan.web.ask import ask
+from kvplan.web.compare import asked
 from kvplan.web.forms import question_of
 
 
@@ -19,10 +24,38 @@ def specification(
     Raises:
         KvplanError: as the verb, or there is nothing to plot.
     """
-    from kvplan.charts import chart_of
+    return _drawn(_answered(verb, given, offline), part)
 
-    answer = ask(verb, question_of(verb, given), offline=offline)
-    found: dict[str, Any] = chart_of(answer, part).to_dict()
+
+def specifications(
+    verb: str, given: Mapping[str, Any], *, offline: bool = False
+) -> dict[str, dict[str, Any]]:
+    """Every chart of an answer by its name; without those that have nothing to plot.
+
+    Raises:
+        KvplanError: as the verb.
+    """
+    answer, found = _answered(verb, given, offline), {}
+    for part in ["cards"] if verb == "compare" else parts_of(verb):
+        with suppress(KvplanError):
+            found[part] = _drawn(answer, part)
+    return found
+
+
+def _answered(verb: str, given: Mapping[str, Any], offline: bool) -> Any:
+    if verb == "compare":
+        return [one for one in asked(given, offline) if one.answer is not None]
+    return ask(verb, question_of(verb, given), offline=offline)
+
+
+def _drawn(answer: Any, part: str) -> dict[str, Any]:
+    if isinstance(answer, list):
+        if not answer:
+            raise BadValue("No deployment is answered, so that there is nothing to plot.")
+        ledgers = {f"{one.name} {one.title}": one.answer.plan.ledger for one in answer}
+        found: dict[str, Any] = ledger_bars(ledgers, "Side by side").to_dict()
+    else:
+        found = chart_of(answer, part).to_dict()
     return found
 
 

@@ -84,6 +84,16 @@ def _chart(job: Job) -> Reply:
         return NOTHING
 
 
+def _charts(job: Job) -> Reply:
+    from kvplan.web.drawn import specifications
+
+    try:
+        found = specifications(job.verb, job.given, offline=job.offline)
+        return Reply(200, JSON, _dumped(found))
+    except KvplanError:
+        return NOTHING
+
+
 def _picture(job: Job) -> Reply:
     from kvplan.web.drawn import picture
 
@@ -117,6 +127,7 @@ KINDS: Mapping[str, Callable[[Job], Reply]] = {
     "api": _api,
     "page": _page,
     "chart": _chart,
+    "charts": _charts,
     "picture": _picture,
     "compare": _compare,
     "about": _about,

@@ -51,7 +51,7 @@ class Step(NamedTuple):
 def view_of(answer: Answer, given: Mapping[str, Any]) -> dict[str, Any]:
     """The template's values."""
     form: Any = import_module(f"kvplan.cli.{answer.verb}_tables")
-    shown = {
+    shown: dict[str, Any] = {
         "answer": answer,
         "tables": form.tables(answer),
         "explanation": form.explanation(answer),
@@ -84,18 +84,16 @@ def _explain(answer: ExplainAnswer, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fit(answer: FitAnswer, given: Mapping[str, Any]) -> dict[str, Any]:
-    q, plan = answer.question, answer.plan
+    q, plan, found = answer.question, answer.plan, answer.to_dict()
     cards = f"{q.node.gpus} × {q.node.device.title}" if q.node.gpus > 1 else q.node.device.title
     return {
         "verdict": _verdict(answer),
         "reason": answer.reason or "",
         "subject": f"{plan.model.name} on {cards}",
         "engine": " ".join(filter(None, (plan.engine, plan.version))),
-        "tiles": [_conversations(answer), _speed(answer), _cost(answer), _longest(answer)],
-        "steps": _steps(answer, given),
-        "settings": [
-            (flag, row["value"], row["source"]) for flag, row in answer.to_dict()["launch"].items()
-        ],
+        "tiles": [_conversations(answer), _speed(found), _cost(found), _longest(answer)],
+        "steps": _steps(found["levers"], given),
+        "settings": [(flag, row["value"], row["source"]) for flag, row in found["launch"].items()],
     }
 
 
@@ -121,8 +119,8 @@ def _conversations(answer: FitAnswer) -> Tile:
     return Tile("Conversations at once", f"{answer.sequences:,}", f"of {context:,} tokens", note)
 
 
-def _speed(answer: FitAnswer) -> Tile:
-    speed = answer.to_dict()["speed"]
+def _speed(found: dict[str, Any]) -> Tile:
+    speed = found["speed"]
     if not speed:
         return Tile("Speed of each", "–", "", "no batch or no bandwidth is known")
     floor, batch = speed["tokens_per_s_per_sequence_floor"], speed["batch"]
@@ -141,8 +139,8 @@ def _speed(answer: FitAnswer) -> Tile:
     return Tile("Speed of each", f"{rate:,.0f}", "tokens/s", note)
 
 
-def _cost(answer: FitAnswer) -> Tile:
-    cost = answer.to_dict()["cost"]
+def _cost(found: dict[str, Any]) -> Tile:
+    cost = found["cost"]
     if not cost:
         return Tile("Cost", "–", "", "no price is known: give one of a card for an hour")
     money = cost["currency"]
@@ -161,13 +159,13 @@ def _longest(answer: FitAnswer) -> Tile:
     return Tile("Longest context", f"{answer.max_context:,}", "tokens", f"of {wanted}")
 
 
-def _steps(answer: FitAnswer, given: Mapping[str, Any]) -> list[Step]:
+def _steps(levers: list[dict[str, Any]], given: Mapping[str, Any]) -> list[Step]:
     """The levers, the most gainful first."""
-    rows = sorted(answer.levers, key=lambda lever: -lever.sequences)
     found = []
-    for lever in rows:
-        changed = with_change(given, lever.change)
-        gain = f"{lever.sequences:,}" + (f" (× {lever.factor:.2f})" if lever.factor else "")
+    for lever in sorted(levers, key=lambda lever: -int(lever["sequences"])):
+        changed = with_change(given, lever["change"])
+        factor = f" (× {lever['factor']:.2f})" if lever["factor"] else ""
+        gain = f"{lever['sequences']:,}{factor}"
         href = f"?{query(changed)}" if changed is not None else ""
-        found.append(Step(lever.name, lever.change, gain, lever.note, href))
+        found.append(Step(lever["name"], lever["change"], gain, lever["note"], href))
     return found

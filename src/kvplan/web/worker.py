@@ -15,6 +15,7 @@ import sys
 from typing import BinaryIO
 
 from kvplan.web.jobs import Job, perform
+from kvplan.web.verbs import VERBS
 
 LENGTH = struct.Struct(">I")
 
@@ -28,6 +29,7 @@ def packed(value: object) -> bytes:
 def main() -> None:
     """Answer until the input ends."""
     source = sys.stdin.buffer
+    perform(Job("page", "fit", VERBS["fit"].example, "answer", True))  # what it needs is read now
     # What a library prints must not get between two replies.
     sink = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)

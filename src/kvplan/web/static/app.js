@@ -14,6 +14,7 @@ const LONGEST_ADDRESS = 16000;
 function filled() {
   const data = new FormData(form);
   data.delete("file");
+  if (form.hasAttribute("data-columns")) return data; // there the place of a value says whose it is
   for (const [key, value] of [...data]) if (value === "") data.delete(key);
   if (data.get("engine") === "vllm") data.delete("engine");
   return data;
@@ -80,6 +81,7 @@ function show(text) {
     const place = fresh.content.querySelector(`figure[data-chart="${CSS.escape(name)}"] .canvas`);
     if (place) place.replaceWith(old);
   }
+  drawing?.abort();
   answer.replaceChildren(fresh.content);
   answer.querySelectorAll("details").forEach((one, place) => { one.open = open[place] ?? one.open; });
   answer.setAttribute("aria-busy", "false");
@@ -117,17 +119,11 @@ function colours() {
   };
 }
 
-async function specification(figure, data, signal) {
-  const path = figure.dataset.chart;
-  if ("own" in figure.dataset) {
-    const found = await fetch(path, { signal });
-    return found.status === 200 ? found.json() : null;
-  }
-  const post = mustPost(data);
-  const response = post
+async function specifications(path, data, signal) {
+  const response = mustPost(data)
     ? await fetch(path, { method: "POST", body: body(data), signal })
     : await fetch(`${path}?${address(data)}`, { signal });
-  return response.status === 200 ? response.json() : null;
+  return response.status === 200 ? response.json() : {};
 }
 
 function fitted(spec, width, bare) {
@@ -149,38 +145,36 @@ async function draw() {
   drawing?.abort();
   drawing = new AbortController();
   const { signal } = drawing;
-  if (!figures.length) return;
   try {
-    const embed = await script();
-    const data = filled();
+    const plots = answer.querySelector(".plots");
+    const [embed, found] = figures.length
+      ? await Promise.all([script(), specifications(plots.dataset.charts, filled(), signal)]) : [];
+    if (signal.aborted) return;
     await Promise.all(figures.map(async (figure) => {
-      const spec = await specification(figure, new FormDataCopy(data), signal);
-      if (signal.aborted) return;
-      figure.hidden = spec === null;
-      if (spec === null) return;
+      const spec = found[figure.dataset.chart];
+      figure.hidden = !spec;
+      if (!spec) return;
       const canvas = figure.querySelector(".canvas");
       const options = { actions: false, ast: true, renderer: "svg", config: colours(), defaultStyle: false, tooltip: { disableDefaultStyle: true } };
       await embed(canvas, fitted(spec, canvas.clientWidth, figure.querySelector("figcaption") !== null), options);
       canvas.classList.add("drawn");
     }));
-    answer.dataset.drawn = "true";
+    if (!signal.aborted) answer.dataset.drawn = "true";
   } catch (error) {
     if (error.name !== "AbortError") console.error(error);
   }
 }
 
-function FormDataCopy(data) {
-  const copy = new FormData();
-  for (const [key, value] of data) copy.append(key, value);
-  return copy;
-}
-
 // --- what an answer holds -------------------------------------------------------------------------
 
-function ready() {
+let resting = 0;
+
+function ready(wait = 150) {
   for (const button of document.querySelectorAll("button.copy")) button.hidden = false;
-  answer && delete answer.dataset.drawn;
-  draw();
+  delete answer.dataset.drawn;
+  // While controls change quickly the figures follow, and the plots when they rest.
+  clearTimeout(resting);
+  resting = setTimeout(draw, wait);
 }
 
 document.addEventListener("click", async (event) => {
@@ -260,4 +254,4 @@ theme.addEventListener("click", () => {
   draw();
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
-if (answer) ready();
+if (answer) ready(0);

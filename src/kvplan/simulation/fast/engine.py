@@ -1,0 +1,310 @@
+"""Runs traffic through the compiled engine: arrays in, an ``Outcome`` out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+from numba import njit
+
+from kvplan.core.errors import BadQuestion
+from kvplan.core.step import StepCost
+from kvplan.core.units import ceil_div
+from kvplan.simulation.blocks import BlockPool
+from kvplan.simulation.fast import clock, layout
+from kvplan.simulation.outcome import Outcome, Timeline
+from kvplan.simulation.paged.cache import make_groups, most_blocks
+from kvplan.simulation.paged.groups import WindowGroup
+from kvplan.simulation.paged.settings import PagedSettings
+from kvplan.simulation.traffic import Traffic
+
+CHUNK: Final = 20_000  # steps between two reports of progress
+KINDS: Final = ("full", "window", "chunked", "state")
+POLICIES: Final = ("fcfs", "priority", "shortest")
+OWN_BITS: Final = 26  # of a request's own blocks in a key (groups.py)
+
+
+def simulate(
+    traffic: Traffic,
+    settings: PagedSettings,
+    cost: StepCost,
+    *,
+    step_by_step: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> Outcome:
+    """What becomes of the traffic on one copy of the engine; ``step_by_step`` takes no two steps
+    together, and gives the same times.
+
+    Raises:
+        BadQuestion: preemption by swapping, which the compiled engine does not have.
+    """
+    if settings.preemption != "recompute":
+        raise BadQuestion("The compiled engine preempts by recomputing alone.")
+    world = _world(traffic, settings, cost, step_by_step=step_by_step)
+    while not clock.run(world, CHUNK):
+        if progress is not None:
+            progress(int(world.cache.pool.state[0]["ended"]))
+    return _outcome(world)
+
+
+def _world(
+    traffic: Traffic, settings: PagedSettings, cost: StepCost, *, step_by_step: bool
+) -> layout.World:
+    rejected = _rejected(traffic, settings)
+    starts = np.flatnonzero(traffic.after < 0)
+    order = np.argsort(traffic.arrival_s[starts], kind="stable")
+    waiting_for_none: layout.Words = starts[order].astype(np.int32)
+    cache = _cache(traffic, settings, rejected)
+    rule = cache.rules[0]
+    rule["step_by_step"], rule["num_requests"] = step_by_step, len(starts)
+    seats, size = len(cache.seats), len(traffic)
+    cache.pool.state[0]["num_seats"] = seats
+    many = traffic.max_in_flight is not None or len(starts) < size
+    return layout.World(
+        cache=cache,
+        sent=_sent(traffic, waiting_for_none),
+        made=_made(size, rejected),
+        cost=_cost(cost),
+        running=np.zeros(seats + 1, np.int64),
+        free_seats=np.arange(seats, dtype=np.int64)[::-1].copy(),
+        queue=np.zeros(size + 1, layout.RANK),
+        due=np.zeros(size + 1 if many else 1, layout.DUE),
+        samples=np.zeros(layout.TIMELINE, layout.SAMPLE),
+    )
+
+
+def _rejected(traffic: Traffic, settings: PagedSettings) -> layout.Bools:
+    """Prompts without room for an answer, and sequences that the empty pool cannot hold."""
+    whole = np.minimum(traffic.prompt_tokens + traffic.output_tokens, settings.max_model_len)
+    low, high = 0, settings.max_model_len
+    while low < high:
+        middle = (low + high + 1) // 2
+        fits = most_blocks(settings, middle) < settings.num_blocks
+        low, high = (middle, high) if fits else (low, middle - 1)
+    found: layout.Bools = (traffic.prompt_tokens >= settings.max_model_len) | (whole > low)
+    return found
+
+
+def _cache(traffic: Traffic, settings: PagedSettings, rejected: layout.Bools) -> layout.Cache:
+    served = traffic.prompt_tokens[~rejected] + traffic.output_tokens[~rejected]
+    longest = min(int(served.max(initial=1)), settings.max_model_len)
+    smallest = min(group.block_size for group in settings.groups)
+    seats = max(1, min(settings.max_num_seqs, len(traffic)))
+    num_groups, wide = len(settings.groups), ceil_div(longest, smallest) + 2
+    return layout.Cache(
+        pool=_pool(settings),
+        names=_names(traffic),
+        rules=_rules(traffic, settings),
+        groups=_groups(settings),
+        lookups=_lookups(settings),
+        table=np.empty((num_groups, seats, wide), np.int32),
+        held=np.zeros((num_groups, seats), layout.HELD),
+        seats=np.zeros(seats, layout.SEAT),
+        hits=np.zeros((num_groups, wide), np.int32),
+        num_hits=np.zeros(num_groups, np.int64),
+        scratch=np.zeros(max(wide, num_groups), np.int32),
+    )
+
+
+def _pool(settings: PagedSettings) -> layout.Pool:
+    """All blocks free, in a ring through block 0."""
+    size = settings.num_blocks
+    blocks = np.zeros(size, layout.BLOCK)
+    blocks["key"] = layout.NONE
+    numbers = np.arange(size)
+    blocks["next"], blocks["previous"] = (numbers + 1) % size, (numbers - 1) % size
+    index = np.zeros(1 << max(4, (2 * size).bit_length()), layout.KEY)
+    index["key"] = layout.NONE
+    state = np.zeros(1, layout.STATE_ROW)
+    state["free"], state["every"] = size - 1, 1
+    state["blocked"] = -1
+    state["backlog_first"] = state["backlog_last"] = -1
+    return layout.Pool(blocks, index, state)
+
+
+def _rules(traffic: Traffic, settings: PagedSettings) -> layout.Array:
+    row = np.zeros(1, layout.RULES)
+    states = [group for group in settings.groups if group.kind == "state"]
+    values = {
+        "num_blocks": settings.num_blocks,
+        "max_num_seqs": settings.max_num_seqs,
+        "budget": settings.max_num_batched_tokens,
+        "max_model_len": settings.max_model_len,
+        "caching": settings.prefix_caching,
+        "policy": POLICIES.index(settings.policy),
+        "chunked": settings.chunked_prefill,
+        "long_limit": settings.long_prefill_token_threshold,
+        "watermark": settings.watermark_blocks,
+        "reserve": settings.reserve_prompt,
+        "keyless_first": settings.keyless_first,
+        "retention": layout.DENSE if settings.retention is None else settings.retention,
+        "alignment": settings.alignment,
+        "unit": settings.hash_block,
+        "num_groups": len(settings.groups),
+        "has_states": settings.has_states,
+        "state_checkpoint": bool(states) and states[0].checkpoint,
+        "smallest": min(group.block_size for group in settings.groups),
+        "hash_block": max(traffic.hash_block, 1),
+        "most_open": -1 if traffic.max_in_flight is None else traffic.max_in_flight,
+    }
+    for name, value in values.items():
+        row[name] = value
+    return row
+
+
+def _groups(settings: PagedSettings) -> layout.Array:
+    rows = np.zeros(len(settings.groups), layout.GROUP)
+    made = make_groups(settings, BlockPool(1))
+    for number, group in enumerate(made):
+        row = rows[number]
+        row["kind"], row["size"] = KINDS.index(group.group.kind), group.block_size
+        row["window"], row["checkpoint"] = group.group.window, group.group.checkpoint
+        row["tail"] = group.tail if isinstance(group, WindowGroup) else 0
+        row["cap"] = 0 if group.group.kind == "state" else group.admission_cap or 0
+        row["bucket"] = group.numbers[0]
+    return rows
+
+
+def _lookups(settings: PagedSettings) -> layout.Longs:
+    """The first group of each kind, full attention before the others."""
+    made = make_groups(settings, BlockPool(1))
+    firsts = [group for group in made if group.number == group.numbers[0]]
+    firsts.sort(key=lambda group: (group.group.kind != "full", group.number))
+    return np.array([group.number for group in firsts], np.int64)
+
+
+def _names(traffic: Traffic) -> layout.Names:
+    """Who names what: a request's own ids, or those of the turn after it."""
+    size, block = len(traffic), max(traffic.hash_block, 1)
+    counts = np.diff(traffic.hash_starts)
+    named = np.minimum(counts * block, traffic.prompt_tokens).astype(np.int32)
+    source = np.arange(size, dtype=np.int32)
+    if len(traffic.hash_ids) and (traffic.after >= 0).any():
+        name_answers(traffic.hash_ids, traffic.hash_starts, traffic.prompt_tokens,
+                     traffic.output_tokens, traffic.after, block, source, named)  # fmt: skip
+    return layout.Names(_dense(traffic.hash_ids), traffic.hash_starts, source, named)
+
+
+def _dense(ids: layout.Longs) -> layout.Longs:
+    """Small numbers for ids, so that an id and a place in its block are one number."""
+    if len(ids) == 0:
+        return np.zeros(1, np.int64)
+    if ids.min() >= 0 and ids.max() < 1 << 32:
+        return np.ascontiguousarray(ids)
+    return np.unique(ids, return_inverse=True)[1].astype(np.int64)
+
+
+@njit(cache=True)
+def name_answers(
+    ids: layout.Longs, starts: layout.Longs, prompt: layout.Longs, output: layout.Longs,
+    after: layout.Longs, block: int, source: layout.Words, named: layout.Words,
+) -> None:  # fmt: skip
+    """The ids of a successor that lie past a prompt name what was answered to it."""
+    for follower in range(len(after)):
+        request = after[follower]
+        if request < 0:
+            continue
+        whole = prompt[request] // block
+        reach = (prompt[request] + output[request]) // block
+        count = min(starts[follower + 1] - starts[follower], reach)
+        if count <= whole or starts[request + 1] - starts[request] < whole:
+            continue
+        same = True
+        for at in range(whole):
+            same &= ids[starts[follower] + at] == ids[starts[request] + at]
+        if same:
+            source[request], named[request] = follower, count * block
+
+
+def _sent(traffic: Traffic, starts: layout.Words) -> layout.Sent:
+    size = len(traffic)
+    none = np.zeros(0, np.int32)
+    first = following = none
+    if len(starts) < size:
+        first, following = np.full(size, -1, np.int32), np.full(size, -1, np.int32)
+        for request in np.flatnonzero(traffic.after >= 0)[::-1].tolist():
+            before = traffic.after[request]
+            following[request], first[before] = first[before], request
+    return layout.Sent(
+        arrival=traffic.arrival_s,
+        think=traffic.think_s,
+        prompt=traffic.prompt_tokens,
+        output=traffic.output_tokens,
+        priority=traffic.priority,
+        order=starts,
+        first_follower=first,
+        next_follower=following,
+        backlog_next=none if traffic.max_in_flight is None else np.full(size, -1, np.int32),
+    )
+
+
+def _made(size: int, rejected: layout.Bools) -> layout.Made:
+    def times() -> layout.Floats:
+        return np.full(size, np.nan)
+
+    return layout.Made(
+        arrived=times(),
+        admitted=times(),
+        first=times(),
+        finished=times(),
+        hit=np.zeros(size, np.int64),
+        preemptions=np.zeros(size, np.int64),
+        rejected=rejected,
+        generated=np.zeros(size, np.int32),
+        furthest=np.zeros(size, np.int32),
+    )
+
+
+def _cost(cost: StepCost) -> layout.Cost:
+    attention = np.zeros(len(cost.attention), layout.ATTENTION)
+    for row, group in zip(attention, cost.attention, strict=True):
+        row["window"] = -1 if group.window is None else group.window
+        row["read_s"], row["pair_s"] = group.read_s, group.pair_s
+    return layout.Cost(
+        constants=np.array([cost.fixed_s, cost.sequence_s]),
+        knots=np.array([tuple(knot) for knot in cost.linear], layout.KNOT),
+        attention=attention,
+        load=np.zeros(len(attention), layout.LOAD),
+    )
+
+
+def _outcome(world: layout.World) -> Outcome:
+    state, made = world.cache.pool.state[0], world.made
+    lasted = float(state["last_note"]) or 1.0
+    samples = world.samples[: int(state["rows"])]
+    return Outcome(
+        arrived_s=made.arrived,
+        admitted_s=made.admitted,
+        first_token_s=made.first,
+        finished_s=made.finished,
+        hit_tokens=made.hit,
+        preemptions=made.preemptions,
+        rejected=made.rejected,
+        duration_s=float(state["last_note"]),
+        num_steps=int(state["num_steps"]),
+        queried_tokens=int(state["queried"]),
+        computed_tokens=int(state["computed"]),
+        recomputed_tokens=int(state["recomputed"]),
+        evicted_blocks=int(state["evicted"]),
+        num_blocks=len(world.cache.pool.blocks) - 1,
+        mean_used_blocks=float(state["used_area"]) / lasted,
+        peak_used_blocks=int(state["peak_used"]),
+        mean_running=float(state["running_area"]) / lasted,
+        max_running=int(state["max_running"]),
+        mean_waiting=float(state["waiting_area"]) / lasted,
+        max_waiting=int(state["max_waiting"]),
+        timeline=_timeline(samples),
+    )
+
+
+def _timeline(samples: layout.Array) -> Timeline:
+    return Timeline(
+        time_s=samples["time"].copy(),
+        used_blocks=samples["used"].copy(),
+        running=samples["running"].copy(),
+        waiting=samples["waiting"].copy(),
+        queried_tokens=samples["queried"].copy(),
+        hit_tokens=samples["hits"].copy(),
+        preemptions=samples["preemptions"].copy(),
+    )

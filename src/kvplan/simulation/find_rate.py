@@ -7,7 +7,7 @@ Every rate is asked with the same draws, their pauses alone scaled, so that more
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -69,9 +69,7 @@ class FindRateAnswer(Answer):
     @property
     def full_from(self) -> float | None:
         """The least rate that was run with a hundredth of its requests preempted."""
-        return min(
-            (r for r, a in self.runs if a["preemption_rate"] > PREEMPTS), default=None
-        )
+        return min((r for r, a in self.runs if a["preemption_rate"] > PREEMPTS), default=None)
 
     @property
     def best(self) -> dict[str, Any] | None:
@@ -88,10 +86,7 @@ class FindRateAnswer(Answer):
                     f"{name}.{self.goal.percentile}": answer[name][self.goal.percentile]
                     for name in ("ttft_s", "tpot_s")
                 },
-                **{
-                    name: answer[name]
-                    for name in ("preemption_rate", "output_tokens_per_s")
-                },
+                **{name: answer[name] for name in ("preemption_rate", "output_tokens_per_s")},
             }
             for rate, answer in sorted(self.runs, key=lambda run: run[0])
         ]
@@ -141,6 +136,7 @@ def find_rate(
     runs: list[tuple[float, dict[str, Any]]] = []
 
     def meets(rate: float) -> bool:
+        """Runs a rate; the answer is kept."""
         answer = simulate(**{**question, "rate": rate}).to_dict()
         runs.append((rate, answer))
         if progress is not None:
@@ -148,13 +144,8 @@ def find_rate(
         return goal.missed(answer) is None
 
     begin = question.get("rate") or 1.0
-    low, high = _bracket(meets, float(begin))
-    while (
-        low is not None
-        and high is not None
-        and high > low * CLOSE
-        and len(runs) < MOST_RUNS
-    ):
+    low, high = _bracket(meets, float(begin), lambda: runs[-1][1]["running"]["max"] <= 1)
+    while low is not None and high is not None and high > low * CLOSE and len(runs) < MOST_RUNS:
         middle = (low * high) ** 0.5
         low, high = (middle, high) if meets(middle) else (low, middle)
     beyond = next((answer for rate, answer in runs if rate == high), None)
@@ -164,14 +155,10 @@ def find_rate(
 
 def _goal(ttft: str | float | None, tpot: str | float | None, percentile: str) -> Goal:
     if ttft is None and tpot is None:
-        raise BadValue(
-            "--find-rate needs a goal.", "Give --ttft 2s, --tpot 50ms, or both."
-        )
+        raise BadValue("--find-rate needs a goal.", "Give --ttft 2s, --tpot 50ms, or both.")
     known = ("mean", *QUANTILES)
     if percentile not in known:
-        raise BadValue(
-            f"--percentile {percentile[:20]!r} is none.", f"One of {', '.join(known)}."
-        )
+        raise BadValue(f"--percentile {percentile[:20]!r} is none.", f"One of {', '.join(known)}.")
     return Goal(
         ttft_s=None if ttft is None else parse_seconds(ttft, "--ttft"),
         tpot_s=None if tpot is None else parse_seconds(tpot, "--tpot"),
@@ -179,15 +166,20 @@ def _goal(ttft: str | float | None, tpot: str | float | None, percentile: str) -
     )
 
 
-def _bracket(meets: Any, rate: float) -> tuple[float | None, float | None]:
-    """A rate that meets the goal and one twice as high that does not; None where there is none."""
+def _bracket(
+    meets: Callable[[float], bool], rate: float, is_idle: Callable[[], bool]
+) -> tuple[float | None, float | None]:
+    """A rate that meets the goal and one twice as high that does not; None where there is none.
+
+    Where the requests of the last run never met each other no lower rate helps.
+    """
     if meets(rate):
         while rate * 2 <= MOST_RATE:
             if not meets(rate * 2):
                 return rate, rate * 2
             rate *= 2
         return rate, None
-    while rate / 2 >= LEAST_RATE:
+    while rate / 2 >= LEAST_RATE and not is_idle():
         if meets(rate / 2):
             return rate / 2, rate
         rate /= 2

@@ -94,9 +94,7 @@ def _check(plan: EnginePlan, rules: Rules) -> None:
     if rules.preemption == "swap" and plan.engine != "vllm":
         raise BadValue(f"{plan.engine} does not swap.", "It is a rule of vllm.")
     if rules.preemption == "swap" and rules.link_bytes_per_s is None:
-        raise BadValue(
-            "The link to host memory is not known.", "Pass --host-bandwidth 25GB/s."
-        )
+        raise BadValue("The link to host memory is not known.", "Pass --host-bandwidth 25GB/s.")
 
 
 # vLLM
@@ -124,24 +122,18 @@ def _vllm(plan: VllmPlan, rules: Rules) -> Planned:
     return Planned(make, told + said, plain)
 
 
-def paged_settings(
-    plan: VllmPlan, rules: Rules
-) -> tuple[PagedSettings, tuple[str, ...]]:
+def paged_settings(plan: VllmPlan, rules: Rules) -> tuple[PagedSettings, tuple[str, ...]]:
     """The settings of vLLM as its scheduler sees them, and what they leave out of the plan."""
     settings, told = plan.settings, []
     groups = []
     for group in plan.groups:
         found = _group(group.spec, plan)
         if found is None:
-            told.append(
-                f"Cache of kind {group.spec.kind.replace('_', ' ')} is left out."
-            )
+            told.append(f"Cache of kind {group.spec.kind.replace('_', ' ')} is left out.")
         else:
             groups.append(found)
     if not groups:
-        raise BadQuestion(
-            f"{plan.model.name} keeps no cache by tokens: nothing to simulate."
-        )
+        raise BadQuestion(f"{plan.model.name} keeps no cache by tokens: nothing to simulate.")
     if settings.draft is not None:
         told.append("Draft tokens are left out: each step yields one token.")
     chunked = not settings.flags.get("--no-enable-chunked-prefill", False)
@@ -171,9 +163,7 @@ def _group(spec: specs.Spec, plan: VllmPlan) -> CacheGroup | None:
     if isinstance(spec, specs.ChunkSpec):
         return CacheGroup(kind="chunked", block_size=block, window=spec.size)
     if isinstance(spec, specs.StateSpec):
-        return CacheGroup(
-            kind="state", block_size=block, checkpoint=spec.checkpoints > 0
-        )
+        return CacheGroup(kind="state", block_size=block, checkpoint=spec.checkpoints > 0)
     if isinstance(spec, specs.FullSpec):
         return CacheGroup(kind="full", block_size=block)
     return None
@@ -187,13 +177,9 @@ def _sglang(plan: SGLangPlan, rules: Rules) -> Planned:
     tier, said = _tier(plan, rules)
     told = list(said)
     if plan.cells.window_tokens:
-        told.append(
-            "Sliding windows are counted as full attention: hits and room are less."
-        )
+        told.append("Sliding windows are counted as full attention: hits and room are less.")
     if plan.cells.slot:
-        told.append(
-            "Recurrent states limit how many run, and no prefix is taken from them."
-        )
+        told.append("Recurrent states limit how many run, and no prefix is taken from them.")
     own = SglangSettings(
         max_running=plan.running.requests,
         chunk_tokens=settings.chunk,
@@ -246,13 +232,13 @@ def _tensorrt(plan: TensorRTPlan, rules: Rules) -> Planned:
 
 
 def _contiguous(plan: EnginePlan, rules: Rules) -> Planned:
-    """The pool as one stretch of as many tokens as sequences of the asked length hold."""
+    """The pool as one stretch of as many tokens as its bytes are of sequences as asked."""
     context = plan.asked.context
-    sequences = max(1, plan.capacity(context).sequences // plan.replicas)
+    tokens = plan.pool.num_bytes * context // max(plan.sequence_bytes(context), 1)
 
     def make() -> Server:
         return ContiguousServer(
-            tokens=max(sequences * context, 1),
+            tokens=max(tokens, 1),
             max_len=context,
             max_running=1 << 16,
             batched_tokens=max(context, 8192),
@@ -274,9 +260,7 @@ def _tier(plan: EnginePlan, rules: Rules) -> tuple[Tier | None, tuple[str, ...]]
     """The host memory that a flag asks for, if the link to it is known."""
     asked = next((tier for tier in plan.tiers if tier.asked and tier.tokens), None)
     if asked is not None and rules.link_bytes_per_s is None:
-        return None, (
-            "Host memory is left out: pass --host-bandwidth for the link to it.",
-        )
+        return None, ("Host memory is left out: pass --host-bandwidth for the link to it.",)
     return asked, ()
 
 

@@ -17,11 +17,20 @@ from kvplan._version import __version__
 from kvplan.core.errors import SourceUnreachable
 
 MOST_BYTES = 16 << 20
+ELSEWHERE = ("progress", "offline")  # what does not change an answer
 
 
-def digest(question: Mapping[str, Any]) -> str:
-    """What a question is found by: its values, the version, and a trace's size and time."""
-    told = {key: value for key, value in question.items() if key != "progress"}
+def digest(question: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> str:
+    """What a question is found by: its values, the version, and a trace's size and time.
+
+    What is left out and what is given as it would be anyway (``defaults``) is the same.
+    """
+    usual = {key: str(value) for key, value in (defaults or {}).items()}
+    told: dict[str, Any] = {
+        key: value if isinstance(value, dict | list) else str(value)
+        for key, value in question.items()
+        if key not in ELSEWHERE and value not in (None, {}) and str(value) != usual.get(key)
+    }
     trace = told.get("trace")
     if isinstance(trace, str) and os.path.isfile(trace):
         found = os.stat(trace)
@@ -69,9 +78,7 @@ class Results:
             return
         path = self._path(key)
         beside = path.with_suffix(f".{os.getpid()}.part")
-        text = json.dumps(
-            {"key": key, "at": at, "answer": answer}, ensure_ascii=False, default=str
-        )
+        text = json.dumps({"key": key, "at": at, "answer": answer}, ensure_ascii=False, default=str)
         try:
             beside.write_text(text, encoding="utf-8")
             os.replace(beside, path)

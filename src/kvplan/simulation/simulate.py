@@ -114,7 +114,7 @@ def simulate(
     shared_prefix: int | str = 0,
     prefixes: int = 1,
     turns: int = 1,
-    think: str | float = 0.0,
+    think: str | float = 0,
     columns: str | Mapping[str, str] | None = None,
     recorded: bool | None = None,
     tokenizer: str | None = None,
@@ -306,7 +306,5 @@ def _runs(
         took = time.perf_counter() - began
         done += len(traffic)
         told(len(traffic), done - len(traffic))
-        found.append(
-            Run(seed=seed, traffic=traffic, outcome=outcome, extras=extras, took_s=took)
-        )
+        found.append(Run(seed=seed, traffic=traffic, outcome=outcome, extras=extras, took_s=took))
     return tuple(found)

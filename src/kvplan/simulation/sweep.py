@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -52,13 +53,8 @@ class SweepAnswer(Answer):
         """Axes and points."""
         return {
             "sweep": {
-                "axes": [
-                    {"name": axis.name, "values": list(axis.values)}
-                    for axis in self.axes
-                ],
-                "points": [
-                    {"at": point.at, "answer": point.answer} for point in self.points
-                ],
+                "axes": [{"name": axis.name, "values": list(axis.values)} for axis in self.axes],
+                "points": [{"at": point.at, "answer": point.answer} for point in self.points],
                 "resumed": self.resumed,
                 "full_from": self.full_from,
             }
@@ -101,7 +97,8 @@ def sweep(
     parsed = tuple(map(parse_axis, axes))
     wanted = points(parsed)
     kept = Results(results)
-    keys = [digest({**question, **at}) for at in wanted]
+    defaults = {name: one.default for name, one in signature(simulate).parameters.items()}
+    keys = [digest({**question, **at}, defaults) for at in wanted]
     found = {key: answer for key in keys if (answer := kept.find(key)) is not None}
     resumed = len(found)
     calls = [
@@ -110,9 +107,7 @@ def sweep(
         if key not in found
     ]
     places = dict(zip(keys, wanted, strict=True))
-    for key, answer in (
-        in_parallel(run_point, calls, backend=backend, jobs=jobs) if calls else ()
-    ):
+    for key, answer in in_parallel(run_point, calls, backend=backend, jobs=jobs) if calls else ():
         found[key] = answer
         if backend == "ray":
             kept.save(key, places[key], answer)
@@ -120,9 +115,7 @@ def sweep(
             progress(len(found), len(wanted))
     return SweepAnswer(
         axes=parsed,
-        points=tuple(
-            Point(at, found[key]) for at, key in zip(wanted, keys, strict=True)
-        ),
+        points=tuple(Point(at, found[key]) for at, key in zip(wanted, keys, strict=True)),
         resumed=resumed,
     )
 

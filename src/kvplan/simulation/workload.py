@@ -64,9 +64,7 @@ class Workload:
         )
         if self.rate is not None:
             return at_rate(found, self.rate)
-        return (
-            found if self.concurrency is None else closed_loop(found, self.concurrency)
-        )
+        return found if self.concurrency is None else closed_loop(found, self.concurrency)
 
     def _drawn(self, seed: int) -> Traffic:
         if self.rate is None and self.concurrency is None:
@@ -102,18 +100,12 @@ def at_rate(traffic: Traffic, rate: float) -> Traffic:
         BadValue: a rate that is none, or requests that all come at once.
     """
     if not 0 < rate <= 1e9:
-        raise BadValue(
-            f"A rate of {rate:g} requests/s is not above 0 and at most 10^9."
-        )
+        raise BadValue(f"A rate of {rate:g} requests/s is not above 0 and at most 10^9.")
     lasts = float(traffic.arrival_s[-1] - traffic.arrival_s[0])
     if lasts <= 0:
-        raise BadValue(
-            "All requests of the trace come at once: no rate stretches that."
-        )
+        raise BadValue("All requests of the trace come at once: no rate stretches that.")
     factor = (len(traffic) - 1) / rate / lasts
-    return replace(
-        traffic, arrival_s=(traffic.arrival_s - traffic.arrival_s[0]) * factor
-    )
+    return replace(traffic, arrival_s=(traffic.arrival_s - traffic.arrival_s[0]) * factor)
 
 
 def closed_loop(traffic: Traffic, concurrency: int) -> Traffic:

@@ -1,0 +1,73 @@
+"""The largest rate that meets a goal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import kvplan
+from kvplan.cli import run as command
+from kvplan.core.errors import BadQuestion
+from kvplan.simulation.find_rate import find_rate
+
+# Prompts of 1,000 tokens in steps of 50 ms that take 2,000 tokens: 40 requests/s at most.
+ASKED: dict[str, Any] = {
+    "model": "llama-3.1-8b",
+    "gpu": "h100-sxm-80gb",
+    "requests": 200,
+    "prompt": 1000,
+    "output": 1,
+    "arrivals": "constant",
+    "time": "constant:50ms",
+    "max_num_batched_tokens": "2000",
+}
+
+
+@pytest.mark.parametrize("begin", [1.0, 300.0])
+def test_the_rate_is_what_the_steps_can_take(begin: float) -> None:
+    """Below 40 a second nobody waits for longer than a step, above it everybody ever longer."""
+    found = find_rate(ASKED | {"rate": begin}, ttft="150ms", percentile="p99")
+
+    assert found.rate == pytest.approx(40, rel=0.06)
+    assert "ttft_s" == found.missed
+    assert found.met
+
+
+def test_both_goals_hold_at_the_rate_and_one_fails_above() -> None:
+    """Every run below the rate meets the goal, every run above it misses it."""
+    asked = ASKED | {"output": 50, "prompt": 200, "time": "bound", "requests": 100}
+    found = find_rate(asked, ttft="1s", tpot="8ms", percentile="p95")
+    assert found.rate is not None
+
+    for rate, answer in found.runs:
+        assert (found.goal.missed(answer) is None) == (rate <= found.rate)
+    assert found.best is not None
+    assert found.best["tpot_s"]["p95"] <= 0.008
+    again = kvplan.simulate(**asked, rate=found.rate).figures()
+    assert again["tpot_s"]["p95"] == found.best["tpot_s"]["p95"]
+
+
+def test_no_rate_meets_a_goal_below_a_step() -> None:
+    """A step takes 50 ms: the answer is no, and the exit status says so."""
+    found = find_rate(ASKED, ttft="40ms")
+
+    assert (None, False) == (found.rate, found.met)
+    flags = ["--gpu", "h100-sxm-80gb", "--requests", "20", "--time", "constant:50ms"]
+    assert 1 == command(["simulate", "llama-3.1-8b", *flags, "--find-rate", "--ttft", "40ms"])
+
+
+@pytest.mark.parametrize(
+    ("goal", "changed", "said"),
+    [
+        ({}, {}, "needs a goal"),
+        ({"ttft": "soon"}, {}, "--ttft"),
+        ({"ttft": "1s", "percentile": "p42"}, {}, "--percentile"),
+        ({"ttft": "1s"}, {"concurrency": 4}, "no rate to find"),
+    ],
+)
+def test_a_wrong_goal_is_a_sentence(
+    goal: dict[str, Any], changed: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(BadQuestion, match=said):
+        find_rate(ASKED | changed, **goal)

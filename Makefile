@@ -97,6 +97,14 @@ demo-lab: .venv-lab/.base ## caches of every kind on a real model: bytes, times,
 test-lab: .venv-lab/.ready ## run the caches on SmolLM2 and Gemma 3: bytes, answers, quality
 	.venv-lab/bin/python -m pytest -m lab tests/live/test_lab.py
 
+.venv-ray/.ready: pyproject.toml
+	$(PYTHON) -m venv .venv-ray
+	.venv-ray/bin/python -m pip install --quiet --editable '.[ray]' 'pytest>=8.2'
+	@touch $@
+
+test-ray: .venv-ray/.ready ## sweep on a real Ray cluster that is started here
+	.venv-ray/bin/python -m pytest -m ray tests/live/test_ray.py
+
 .venv-fuzz/.ready: pyproject.toml
 	$(PYTHON) -m venv .venv-fuzz
 	.venv-fuzz/bin/python -m pip install --quiet atheris --editable .
@@ -122,4 +130,4 @@ fuzz: .venv-fuzz/.ready ## logs of any bytes, coverage-guided, for FUZZ_SECONDS
 	.venv-fuzz/bin/python -m tests.fuzz.explain -max_total_time=$(FUZZ_SECONDS) -max_len=4096
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) .venv-oracle .venv-llamacpp .venv-vllm .venv-lab .venv-fuzz .venv-ui .venv-docs site build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-oracle .venv-llamacpp .venv-vllm .venv-lab .venv-ray .venv-fuzz .venv-ui .venv-docs site build .mypy_cache .ruff_cache .pytest_cache .hypothesis

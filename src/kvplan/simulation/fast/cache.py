@@ -8,15 +8,14 @@ from kvplan.simulation.fast.compiled import compiled
 from kvplan.simulation.fast.groups import (
     adopt,
     drop,
-    end_hits,
-    find,
     free_table,
     grow,
     needed,
     quiet_steps,
-    register_blocks,
     zero_held,
 )
+from kvplan.simulation.fast.hits import end_hits, find
+from kvplan.simulation.fast.keeping import register_blocks
 from kvplan.simulation.fast.layout import FULL, NO, YES, ZERO, Cache
 
 FITS, TOO_LONG, NO_ROOM = range(3)  # now; not as a whole; not this step

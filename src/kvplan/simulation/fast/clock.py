@@ -36,7 +36,7 @@ def next_request(world: World) -> int:
     """Whoever is due first; what was planned comes before what has become due."""
     state, rule = world.cache.pool.state[0], world.cache.rules[0]
     if state.sent < rule.num_requests:
-        request = np.int64(world.sent.order[state.sent])
+        request = int(world.sent.order[state.sent])
         if not state.num_due or world.sent.arrival[request] <= world.due[0].time:
             state.sent += 1
             return request
@@ -74,10 +74,10 @@ def end(world: World, request: int, now: float) -> None:
         push_due(world, held_back, now)
     if len(sent.first_follower) == 0:
         return
-    follower = np.int64(sent.first_follower[request])
+    follower = int(sent.first_follower[request])
     while follower >= 0:
         push_due(world, follower, now + sent.think[follower])
-        follower = np.int64(sent.next_follower[follower])
+        follower = int(sent.next_follower[follower])
 
 
 @compiled
@@ -174,7 +174,7 @@ def repeatable(world: World, tokens: int) -> int:
         return 0
     if not stuck and not (rule.num_groups == 1 and world.queue[0].request == state.blocked):
         return 0
-    most = np.int64(1) << 40
+    most = 1 << 40
     for at in range(count):
         asked = cache.seats[world.running[at]]
         decoded = asked.scheduled == 1 and asked.computed > asked.prompt

@@ -7,20 +7,22 @@ their reference counts need no care. Counting them took more than half of the ti
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
-from numba import njit
+import numba
+
+OPTIONS: Final[dict[str, Any]] = {"cache": True, "_nrt": False}
+# Without the code that takes Python's objects apart, which compiled callers do not need.
+INNER: Final = OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """For compiled callers alone: without the code that takes Python's objects apart."""
-    made: Callable[..., Any] = njit(
-        cache=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True
-    )(function)
+    """For compiled callers alone."""
+    made: Callable[..., Any] = numba.njit(**INNER)(function)
     return made
 
 
 def entry(function: Callable[..., Any]) -> Callable[..., Any]:
     """For Python's callers."""
-    made: Callable[..., Any] = njit(cache=True, _nrt=False)(function)
+    made: Callable[..., Any] = numba.njit(**OPTIONS)(function)
     return made

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from kvplan.core.errors import BadQuestion
 from kvplan.core.step import StepCost
 from kvplan.core.units import ceil_div
 from kvplan.simulation.blocks import BlockPool
 from kvplan.simulation.fast import clock, layout
+from kvplan.simulation.fast.names import names_of
 from kvplan.simulation.outcome import Outcome, Timeline
 from kvplan.simulation.paged.cache import make_groups, most_blocks
 from kvplan.simulation.paged.groups import WindowGroup
@@ -22,7 +22,6 @@ from kvplan.simulation.traffic import Traffic
 CHUNK: Final = 20_000  # steps between two reports of progress
 KINDS: Final = ("full", "window", "chunked", "state")
 POLICIES: Final = ("fcfs", "priority", "shortest")
-OWN_BITS: Final = 26  # of a request's own blocks in a key (groups.py)
 
 
 def simulate(
@@ -94,7 +93,7 @@ def _cache(traffic: Traffic, settings: PagedSettings, rejected: layout.Bools) ->
     num_groups, wide = len(settings.groups), ceil_div(longest, smallest) + 2
     return layout.Cache(
         pool=_pool(settings),
-        names=_names(traffic),
+        names=names_of(traffic),
         rules=_rules(traffic, settings),
         groups=_groups(settings),
         lookups=_lookups(settings),
@@ -172,49 +171,6 @@ def _lookups(settings: PagedSettings) -> layout.Longs:
     firsts = [group for group in made if group.number == group.numbers[0]]
     firsts.sort(key=lambda group: (group.group.kind != "full", group.number))
     return np.array([group.number for group in firsts], np.int64)
-
-
-def _names(traffic: Traffic) -> layout.Names:
-    """Who names what: a request's own ids, or those of the turn after it."""
-    size, block = len(traffic), max(traffic.hash_block, 1)
-    counts = np.diff(traffic.hash_starts)
-    named = np.minimum(counts * block, traffic.prompt_tokens).astype(np.int32)
-    source = np.arange(size, dtype=np.int32)
-    if len(traffic.hash_ids) and (traffic.after >= 0).any():
-        name_answers(traffic.hash_ids, traffic.hash_starts, traffic.prompt_tokens,
-                     traffic.output_tokens, traffic.after, block, source, named)  # fmt: skip
-    return layout.Names(_dense(traffic.hash_ids), traffic.hash_starts, source, named)
-
-
-def _dense(ids: layout.Longs) -> layout.Longs:
-    """Small numbers for ids, so that an id and a place in its block are one number."""
-    if len(ids) == 0:
-        return np.zeros(1, np.int64)
-    if ids.min() >= 0 and ids.max() < 1 << 32:
-        return np.ascontiguousarray(ids)
-    return np.unique(ids, return_inverse=True)[1].astype(np.int64)
-
-
-@njit(cache=True)
-def name_answers(
-    ids: layout.Longs, starts: layout.Longs, prompt: layout.Longs, output: layout.Longs,
-    after: layout.Longs, block: int, source: layout.Words, named: layout.Words,
-) -> None:  # fmt: skip
-    """The ids of a successor that lie past a prompt name what was answered to it."""
-    for follower in range(len(after)):
-        request = after[follower]
-        if request < 0:
-            continue
-        whole = prompt[request] // block
-        reach = (prompt[request] + output[request]) // block
-        count = min(starts[follower + 1] - starts[follower], reach)
-        if count <= whole or starts[request + 1] - starts[request] < whole:
-            continue
-        same = True
-        for at in range(whole):
-            same &= ids[starts[follower] + at] == ids[starts[request] + at]
-        if same:
-            source[request], named[request] = follower, count * block
 
 
 def _sent(traffic: Traffic, starts: layout.Words) -> layout.Sent:

@@ -20,7 +20,7 @@ HALF = np.uint64(32)
 def home(key: int, mask: int) -> int:
     """Where a key's search begins."""
     mixed = np.uint64(key) * MIX
-    return np.int64((mixed ^ (mixed >> HALF)) & np.uint64(mask))
+    return int((mixed ^ (mixed >> HALF)) & np.uint64(mask))
 
 
 @compiled
@@ -38,7 +38,7 @@ def seek(pool: Pool, key: int) -> int:
 def find_block(pool: Pool, key: int) -> int:
     """The oldest block with a key; 0 if there is none."""
     row = pool.index[seek(pool, key)]
-    return np.int64(row.oldest) if row.key == key else 0
+    return int(row.oldest) if row.key == key else 0
 
 
 @compiled
@@ -101,7 +101,7 @@ def forget(pool: Pool, number: int) -> None:
 def take(pool: Pool) -> int:
     """The next free block, empty and held once."""
     blocks = pool.blocks
-    number = np.int64(blocks[0].next)
+    number = int(blocks[0].next)
     following = blocks[number].next
     blocks[0].next = following
     blocks[following].previous = 0
@@ -139,9 +139,9 @@ def insert(pool: Pool, number: int, before: int) -> None:
 @compiled
 def release(pool: Pool, numbers: Words, count: int, keyless_first: int) -> None:
     """One holder less of each, in the order in which they shall be allocated again."""
-    head = np.int64(pool.blocks[0].next)
+    head = int(pool.blocks[0].next)
     for at in range(count):
-        number = np.int64(numbers[at])
+        number = int(numbers[at])
         if number == 0:
             continue
         block = pool.blocks[number]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from kvplan.simulation.fast.cache import FITS, TOO_LONG, allocate, clear, free_seat, lookup, quiet
 from kvplan.simulation.fast.compiled import compiled
-from kvplan.simulation.fast.groups import exports_state, last_boundary, zero_held
+from kvplan.simulation.fast.groups import zero_held
+from kvplan.simulation.fast.keeping import exports_state, last_boundary
 from kvplan.simulation.fast.layout import NO, PRIORITY, ZERO, Cache, World
 from kvplan.simulation.fast.queues import pop_waiting, push_waiting
 from kvplan.simulation.fast.timing import add_chunk, add_context, begin_load

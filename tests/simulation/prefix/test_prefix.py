@@ -152,9 +152,13 @@ def test_reuse_is_the_longest_beginning_seen(
 ) -> None:
     """The tree finds what comparing every prompt with all before it finds."""
     answer = kvplan.prefix(prompts, engine="none", block_size=block)
-    expected = [
-        max((common(row, other) for other in prompts[:i]), default=0) // block * block
+    found = [
+        max((common(row, other) for other in prompts[:i]), default=0)
         for i, row in enumerate(prompts)
+    ]
+    expected = [
+        seen if seen == len(row) else seen // block * block
+        for seen, row in zip(found, prompts, strict=True)
     ]
 
     assert expected == list(answer.reused)

@@ -80,14 +80,15 @@ def lru(rows: Sequence[Row], blocks: int) -> Iterator[int]:
 
 
 def fifo(rows: Sequence[Row], blocks: int) -> Iterator[int]:
-    """Hits of each request."""
+    """Hits of each request; a block that is there keeps its place in the queue."""
     held: OrderedDict[int, None] = OrderedDict()
     for row in rows:
         yield _run(row, held)
-        for block in row:
-            held.setdefault(block)
-        while len(held) > blocks:
-            held.popitem(last=False)
+        for block in row if blocks else ():
+            if block not in held:
+                if len(held) >= blocks:
+                    held.popitem(last=False)
+                held[block] = None
 
 
 def optimum(rows: Sequence[Row], blocks: int) -> Iterator[int]:
@@ -97,17 +98,17 @@ def optimum(rows: Sequence[Row], blocks: int) -> Iterator[int]:
     deepest goes first, and what is held stays whole beginnings.
     """
     never = len(rows)
-    following = _next_uses(rows)
     held: dict[int, int] = {}
     heap: list[tuple[int, int, int]] = []
-    for row, uses in zip(rows, following, strict=True):
+    for row, uses in zip(rows, _next_uses(rows), strict=True):
         yield _run(row, held)
-        for depth, (block, use) in enumerate(zip(row, uses, strict=True)):
-            if use == never:
-                held.pop(block, None)
-            else:
+        for depth, block in enumerate(row):
+            use = uses[depth]
+            if use != never:
                 held[block] = use
                 heapq.heappush(heap, (-use, -depth, block))
+            elif block in held:
+                del held[block]
         while len(held) > blocks:
             use, _, block = heapq.heappop(heap)
             if held.get(block) == -use:
@@ -117,12 +118,14 @@ def optimum(rows: Sequence[Row], blocks: int) -> Iterator[int]:
 def _next_uses(rows: Sequence[Row]) -> list[list[int]]:
     """For each block of each request the next request that has it; their number where none has."""
     later: dict[int, int] = {}
-    found: list[list[int]] = [[] for _ in rows]
+    never = len(rows)
+    found: list[list[int]] = []
     for index in range(len(rows) - 1, -1, -1):
         row = rows[index]
-        found[index] = [later.get(block, len(rows)) for block in row]
-        later.update(dict.fromkeys(row, index))
-    return found
+        found.append([later.get(block, never) for block in row])
+        for block in row:
+            later[block] = index
+    return found[::-1]
 
 
 POLICIES: dict[str, Callable[[Sequence[Row], int], Iterator[int]]] = {

@@ -40,7 +40,9 @@ class Blocks:
         ]
 
     def tokens(self, seen: int, prompt: int) -> int:
-        """Of one prompt."""
+        """Of one prompt; all of it, its last part of a block too, where all was seen."""
+        if not self.recomputed and seen >= prompt:
+            return prompt
         most = min(seen, prompt - self.recomputed)
         return max(0, most) // self.block_size * self.block_size
 

@@ -1,22 +1,21 @@
 """Milliseconds a token against the length of the context, on the real llama.cpp.
 
 One slot, one thread. Each prompt of exact length is computed once and its slot saved; then, round
-after round, every length is restored and some tokens are generated at temperature 0. The least mean
-of a few tokens in a row, by the server's own clock, over all rounds is the measurement: other work
-on the machine only makes a token slower, and a clock read late makes one gap longer and the next as
-much shorter.
+after round, every length is restored, and a token and many tokens are generated at temperature 0. A
+token's time is the processor time of the server between the two, over the tokens between them: on a
+machine with nothing else to do that is the time that passes, and on another waiting for a processor
+does not count. The least of the rounds is taken, since other work only makes a token slower.
 """
 
 from __future__ import annotations
 
-import json
 import random
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Final
 
 import httpx
 
@@ -29,7 +28,7 @@ from kvplan.planning.speed.measured import Decode
 LENGTHS: Final = (88, 512, 1024, 2048, 3072, 4096, 6144, 8192)
 CALIBRATED_ON: Final = (88, 8192)  # weights by the one, cache by the other: the rest is predicted
 TOKENS: Final = 24
-ROW: Final = 4  # tokens in a row
+SETTLED_S: Final = 0.01  # a server that has answered still writes its log
 WORDS: Final = (1000, 40_000)  # ids of ordinary tokens of SmolLM2's vocabulary
 TIMEOUT_S: Final = 300.0
 ALONE: Final = {"Connection": "close"}  # the server may hang up on a connection that waits
@@ -62,11 +61,10 @@ VARIANTS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Growth:
-    """A variant's measured steps, the bound of each in seconds, and what two of them predict."""
+    """A variant's measured steps, and what two of them predict of the others."""
 
     variant: Variant
     points: tuple[Point, ...]
-    bounds: tuple[float, ...]
     estimate: Decode
     calibrated_on: tuple[int, ...]
 
@@ -85,7 +83,6 @@ class Growth:
 def grow(
     weights: Path,
     variant: Variant,
-    bandwidth: int,
     *,
     lengths: Sequence[int] = LENGTHS,
     calibrated_on: Sequence[int] = CALIBRATED_ON,
@@ -93,7 +90,7 @@ def grow(
 ) -> Growth:
     """A variant measured at every length; the longest prompt and what follows it fit in it."""
     ids = random.Random(0).choices(range(*WORDS), k=max(lengths))
-    prompts = [ids[: length - TOKENS] for length in sorted(lengths)]
+    prompts = [ids[: length - TOKENS - 1] for length in sorted(lengths)]
     with TemporaryDirectory() as folder:
         settings = Settings(
             model=str(weights),
@@ -107,16 +104,15 @@ def grow(
             serving(settings) as served,
             httpx.Client(base_url=served.address, timeout=TIMEOUT_S, trust_env=False) as client,
         ):
-            least = _least(client, prompts, rounds)
+            least = _least(client, clock_of(served.pid), prompts, rounds)
     points = tuple(
-        Point(1, len(prompt) + TOKENS / 2, seconds)  # the middle of what is generated
+        Point(1, len(prompt) + 1 + TOKENS / 2, seconds)  # the middle of what is generated
         for prompt, seconds in zip(prompts, least, strict=True)
     )
     used = tuple(sorted(lengths).index(length) for length in calibrated_on)
     return Growth(
         variant=variant,
         points=points,
-        bounds=tuple(bound(weights, variant, bandwidth, int(p.context)) for p in points),
         estimate=calibrate([points[index] for index in used]),
         calibrated_on=used,
     )
@@ -145,18 +141,20 @@ def _bound(weights: Path, kv_dtype: str, bandwidth: int, context: int) -> float:
     return speed.step_s
 
 
-def _least(client: httpx.Client, prompts: Sequence[list[int]], rounds: int) -> list[float]:
-    """Of each prompt the fastest tokens in a row of all rounds."""
+def _least(
+    client: httpx.Client, clock: int, prompts: Sequence[list[int]], rounds: int
+) -> list[float]:
+    """Of each prompt the seconds of a token, by the least of all rounds."""
     for prompt in prompts:  # the shorter one before is its beginning
-        _generate(client, prompt, 1)
+        _generate(client, clock, prompt, 1)
         _slot(client, "save", len(prompt))
-    runs: list[list[float]] = [[] for _ in prompts]
+    runs: list[tuple[list[float], list[float]]] = [([], []) for _ in prompts]
     for _ in range(rounds):
-        for prompt, found in zip(prompts, runs, strict=True):
+        for prompt, (one, many) in zip(prompts, runs, strict=True):
             _slot(client, "restore", len(prompt))
-            gaps = _gaps(client, prompt)
-            found.append(min(sum(gaps[i : i + ROW]) / ROW for i in range(len(gaps) - ROW + 1)))
-    return [min(found) for found in runs]
+            one.append(_generate(client, clock, prompt, 1))
+            many.append(_generate(client, clock, prompt, 1 + TOKENS))
+    return [(min(many) - min(one)) / TOKENS for one, many in runs]
 
 
 def _slot(client: httpx.Client, action: str, length: int) -> None:
@@ -165,31 +163,22 @@ def _slot(client: httpx.Client, action: str, length: int) -> None:
     ).raise_for_status()
 
 
-def _gaps(client: httpx.Client, ids: list[int]) -> list[float]:
-    """Seconds between the generated tokens, by the server's clock."""
-    clock = _generate(client, ids, TOKENS)
-    gaps = [later - earlier for earlier, later in pairwise(clock) if later > earlier]
-    if len(gaps) < TOKENS // 2:
-        raise AssertionError(f"{len(gaps)} gaps of {TOKENS} tokens: the server sends no timings")
-    return gaps
-
-
-def _generate(client: httpx.Client, ids: list[int], tokens: int) -> list[float]:
-    """The server's clock at each token."""
+def _generate(client: httpx.Client, clock: int, ids: list[int], tokens: int) -> float:
+    """Processor seconds of the server for a request whose prompt it has."""
     asked = {
-        "prompt": ids,
-        "n_predict": tokens,
-        "temperature": 0,
-        "ignore_eos": True,
-        "stream": True,
+        "prompt": ids, "n_predict": tokens, "temperature": 0, "ignore_eos": True,
         "cache_prompt": True,
-        "timings_per_token": True,
-    }
-    clock: list[float] = []
-    with client.stream("POST", "/completion", json=asked, headers=ALONE) as response:
-        response.raise_for_status()
-        for line in response.iter_lines():
-            if line.startswith("data: {"):
-                timings: dict[str, Any] = json.loads(line[6:]).get("timings") or {}
-                clock.append(float(timings.get("predicted_ms", 0)) / 1e3)
-    return clock
+    }  # fmt: skip
+    before = time.clock_gettime(clock)
+    response = client.post("/completion", json=asked, headers=ALONE)
+    response.raise_for_status()
+    time.sleep(SETTLED_S)
+    seconds = time.clock_gettime(clock) - before
+    if response.json()["tokens_predicted"] != tokens:
+        raise AssertionError(f"{response.json()['tokens_predicted']} tokens came, not {tokens}")
+    return seconds
+
+
+def clock_of(pid: int) -> int:
+    """Linux's clock of a process's own processor time (include/linux/posix-timers.h)."""
+    return (~pid << 3) | 2

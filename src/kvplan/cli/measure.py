@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kvplan.cli.options import Explain, Json, Offline
+from kvplan.core.errors import BadQuestion
+
+if TYPE_CHECKING:
+    from kvplan.measuring.answer import MeasureAnswer
 
 
 def register(app: typer.Typer) -> None:
@@ -98,7 +103,7 @@ def measure(
         ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Of the arrivals of open loops.")] = 0,
-    output_folder: Annotated[
+    output_file: Annotated[
         str | None,
         typer.Option("--output-folder", "-o", help="A folder for everything that was measured."),
     ] = None,
@@ -115,6 +120,10 @@ def measure(
     from kvplan.cli.measure_progress import told
     from kvplan.cli.show import show
 
+    if target == "compare":
+        return _compare(folders or [], as_json=as_json, explain=explain, output_file=output_file)
+    if folders:
+        raise BadQuestion(f"{folders[0]!r} is one address too many.", "As in measure URL.")
     if target is not None:
         _warn(target)
     with told() as progress:
@@ -145,8 +154,40 @@ def measure(
             offline=offline,
             progress=progress,
         )
-    show(answer, as_json=as_json, explain=explain, output_file=None)
-    return 0 if answer.runs and any(run.requests > run.failed for run in answer.runs) else 1
+    show(answer, as_json=as_json, explain=explain, output_file=file_of(output_file))
+    if output_file is not None and file_of(output_file) is None:
+        _keep(answer, Path(output_file))
+    return 0 if any(run.requests > run.failed for run in answer.runs) else 1
+
+
+def file_of(output: str | None) -> str | None:
+    """What is a file by its ending; anything else is a folder."""
+    from kvplan.cli.show import CHART_ENDINGS, TEXT_ENDINGS
+
+    known = (*TEXT_ENDINGS, *CHART_ENDINGS)
+    return output if output is not None and output.lower().endswith(known) else None
+
+
+def _keep(answer: MeasureAnswer, folder: Path) -> None:
+    """Everything that was measured, and the page of it."""
+    from kvplan.cli.measure_report import write_report
+    from kvplan.measuring.folder import write
+
+    write(answer, folder)
+    said = write_report(answer, folder)
+    if said:
+        typer.echo(f"warning: {said}", err=True)
+    typer.echo(f"wrote {folder}/", err=True)
+
+
+def _compare(folders: list[str], *, as_json: bool, explain: bool, output_file: str | None) -> int:
+    from kvplan.cli.show import show
+    from kvplan.measuring.compare import compare
+
+    if len(folders) != 2:
+        raise BadQuestion("A comparison is of two folders.", "kvplan measure compare A B")
+    show(compare(*folders), as_json=as_json, explain=explain, output_file=output_file)
+    return 0
 
 
 def _warn(target: str) -> None:

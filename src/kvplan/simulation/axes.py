@@ -57,15 +57,9 @@ def parse_axis(text: str) -> Axis:
         )
     keyword, read = NAMES[name]
     try:
-        values = (
-            tuple(_span(said, read))
-            if _is_span(said)
-            else tuple(map(read, _listed(said)))
-        )
+        values = tuple(_span(said, read)) if _is_span(said) else tuple(map(read, _listed(said)))
     except (ValueError, OverflowError):
-        raise BadValue(
-            f"--sweep {text[:60]!r} has a value that is none of {name}."
-        ) from None
+        raise BadValue(f"--sweep {text[:60]!r} has a value that is none of {name}.") from None
     return Axis(keyword, tuple(dict.fromkeys(values)))
 
 
@@ -81,9 +75,7 @@ def points(axes: Sequence[Axis]) -> list[dict[str, Any]]:
     count = math.prod(len(axis.values) for axis in axes)
     if count > MOST_POINTS:
         raise BadValue(f"That are {count:,} points, more than {MOST_POINTS:,}.")
-    return [
-        dict(zip(names, one, strict=True)) for one in product(*(a.values for a in axes))
-    ]
+    return [dict(zip(names, one, strict=True)) for one in product(*(a.values for a in axes))]
 
 
 def _is_span(text: str) -> bool:

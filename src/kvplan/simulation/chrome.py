@@ -35,9 +35,7 @@ def write_trace(answer: SimulateAnswer, path: Path) -> None:
     """
     runs = getattr(answer, "runs", None)
     if not runs:
-        raise BadValue(
-            "There is no single run to draw a trace of.", "Write one of a simulation."
-        )
+        raise BadValue("There is no single run to draw a trace of.", "Write one of a simulation.")
     run = runs[0]
     events = [
         *_names(answer),
@@ -45,9 +43,7 @@ def write_trace(answer: SimulateAnswer, path: Path) -> None:
         *_counters(run.outcome),
     ]
     said = {"traceEvents": events, "displayTimeUnit": "ms"}
-    path.write_text(
-        json.dumps(said, allow_nan=False, separators=(",", ":")), encoding="utf-8"
-    )
+    path.write_text(json.dumps(said, allow_nan=False, separators=(",", ":")), encoding="utf-8")
 
 
 def _names(answer: SimulateAnswer) -> Iterator[dict[str, Any]]:

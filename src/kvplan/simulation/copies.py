@@ -56,7 +56,17 @@ class Copies:
         progress: Callable[[int], None],
         step_by_step: bool = False,
     ) -> tuple[Outcome, dict[str, float]]:
-        """What becomes of a traffic, and figures that this engine alone has."""
+        """What becomes of a traffic, and figures that this engine alone has.
+
+        One copy of vLLM is run by the compiled engine, anything else a step at a time.
+        """
+        if self.planned.paged is not None and self.count == 1 and not self.prefill:
+            from kvplan.simulation.fast.engine import simulate as compiled
+
+            outcome = compiled(
+                traffic, self.planned.paged, cost, step_by_step=step_by_step, progress=progress
+            )
+            return outcome, {}
         copies = [self.planned.make() for _ in range(self.count)]
         first = [self.planned.make() for _ in range(self.prefill)]
 
@@ -99,17 +109,11 @@ def copies_of(
     router_of(router)
     rate = rules.link_bytes_per_s if link is None else parse_bandwidth(link)
     if prefill:
-        prefill = (
-            parse_count(prefill, "--prefill-replicas", MOST_COPIES) * plan.replicas
-        )
+        prefill = parse_count(prefill, "--prefill-replicas", MOST_COPIES) * plan.replicas
         if not isinstance(plan, VllmPlan):
-            raise BadValue(
-                f"Prompts apart are simulated of vllm, not of {plan.engine}."
-            )
+            raise BadValue(f"Prompts apart are simulated of vllm, not of {plan.engine}.")
         if not rate:
-            raise BadValue(
-                "How a cache is handed over is not known.", "Pass --link 50GB/s."
-            )
+            raise BadValue("How a cache is handed over is not known.", "Pass --link 50GB/s.")
     return Copies(
         plan=plan,
         planned=found,

@@ -60,9 +60,7 @@ class Loop:
     busy: set[int] = field(default_factory=set)
     serial: int = 0
     ended: int = 0
-    answers: dict[int, int] = field(
-        default_factory=dict
-    )  # whole lengths, while prefilled apart
+    answers: dict[int, int] = field(default_factory=dict)  # whole lengths, while prefilled apart
 
     def __post_init__(self) -> None:
         self.clients = Clients(self.traffic)
@@ -91,9 +89,7 @@ class Loop:
             return
         request.arrived_s = self.now
         server = self.servers[self.router.choose(request, self.servers)]
-        refused = server.refuses(request) or any(
-            s.refuses(request) for s in self.decoders[:1]
-        )
+        refused = server.refuses(request) or any(s.refuses(request) for s in self.decoders[:1])
         if refused:
             request.rejected = True
             self._ended(request)

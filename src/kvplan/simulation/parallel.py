@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
 from typing import Any, Final
 
@@ -25,35 +24,54 @@ def in_parallel(
         BadValue: no such backend, or no Ray, or no cluster.
     """
     if backend not in BACKENDS:
-        raise BadValue(
-            f"There is no backend {backend[:40]!r}.", f"Known: {', '.join(BACKENDS)}."
-        )
+        raise BadValue(f"There is no backend {backend[:40]!r}.", f"Known: {', '.join(BACKENDS)}.")
     if not isinstance(jobs, int) or jobs == 0 or jobs < -1:
-        raise BadValue(
-            f"--jobs {jobs} is no number of runs at once.", "-1 is all cores."
-        )
+        raise BadValue(f"--jobs {jobs} is no number of runs at once.", "-1 is all cores.")
     if backend == "loky" and (jobs == 1 or len(calls) == 1):
         yield from (act(*call) for call in calls)
         return
+    yield from _on_cores(act, calls, jobs) if backend == "loky" else _on_ray(act, calls, jobs)
+
+
+def _on_cores(
+    act: Callable[..., Any], calls: Sequence[tuple[Any, ...]], jobs: int
+) -> Iterator[Any]:
     import joblib
 
-    with _backend(backend):
-        pool = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
-        yield from pool(joblib.delayed(act)(*call) for call in calls)
+    pool = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
+    yield from pool(joblib.delayed(act)(*call) for call in calls)
 
 
-def _backend(name: str) -> AbstractContextManager[Any]:
-    """The one of joblib, or its Ray backend on the cluster that ``RAY_ADDRESS`` or ``auto`` finds."""
-    if name == "loky":
-        return nullcontext()
+def _on_ray(act: Callable[..., Any], calls: Sequence[tuple[Any, ...]], jobs: int) -> Iterator[Any]:
+    """Tasks of Ray's own: its joblib backend returns everything at the end, and a sweep that is
+    stopped would have kept nothing.
+    """
+    ray = _cluster()
+    task = ray.remote(act)
+    most = int(ray.cluster_resources().get("CPU", 1)) * 2 if jobs == -1 else jobs
+    pending: list[Any] = []
+    for call in calls:
+        if len(pending) >= most:
+            done, pending = ray.wait(pending)
+            yield ray.get(done[0])
+        pending.append(task.remote(*call))
+    while pending:
+        done, pending = ray.wait(pending)
+        yield ray.get(done[0])
+
+
+def _cluster() -> Any:
+    """Ray, connected to the cluster that ``RAY_ADDRESS`` or ``auto`` finds.
+
+    Raises:
+        BadValue: no Ray, or no cluster.
+    """
     if find_spec("ray") is None:
         raise BadValue(
             "--backend ray needs Ray, which is not installed.",
             "Install it with: pip install 'kvplan[ray]'",
         )
-    import joblib
     import ray
-    from ray.util.joblib import register_ray
 
     if not ray.is_initialized():
         try:
@@ -63,6 +81,4 @@ def _backend(name: str) -> AbstractContextManager[Any]:
                 "No Ray cluster is running here.",
                 "Start one with ray start --head, or name it in RAY_ADDRESS.",
             ) from None
-    register_ray()
-    found: AbstractContextManager[Any] = joblib.parallel_config(backend="ray")
-    return found
+    return ray

@@ -85,9 +85,7 @@ class Recorder:
         total = Counts()
         for server in self.servers:
             for name in Counts.__slots__:
-                setattr(
-                    total, name, getattr(total, name) + getattr(server.counts, name)
-                )
+                setattr(total, name, getattr(total, name) + getattr(server.counts, name))
         return total
 
     def outcome(self, requests: Sequence[Request]) -> Outcome:
@@ -100,9 +98,7 @@ class Recorder:
             finished_s=_floats(request.finished_s for request in requests),
             hit_tokens=_ints(request.hit for request in requests),
             preemptions=_ints(request.preemptions for request in requests),
-            rejected=np.array(
-                [request.rejected for request in requests], dtype=np.bool_
-            ),
+            rejected=np.array([request.rejected for request in requests], dtype=np.bool_),
             duration_s=self.last_s,
             num_steps=self.num_steps,
             queried_tokens=counts.queried_tokens,

@@ -66,9 +66,7 @@ def figures(outcome: Outcome, traffic: Traffic) -> dict[str, Any]:
         "tpot_s": spread(tpot_s(outcome, traffic)),
         "e2e_s": spread(outcome.finished_s[ended] - sent),
         "queue_s": spread(outcome.admitted_s[ended] - sent),
-        "output_tokens_per_s": _rate(
-            int(traffic.output_tokens[ended].sum()), outcome.duration_s
-        ),
+        "output_tokens_per_s": _rate(int(traffic.output_tokens[ended].sum()), outcome.duration_s),
         "requests_per_s": _rate(int(ended.sum()), outcome.duration_s),
         "prefix": {
             "queried_tokens": outcome.queried_tokens,
@@ -114,15 +112,11 @@ def intervals(runs: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
     """Between what the mean of each figure that varies lies, by its path: ``ttft_s.p50``."""
     found = {}
     for path, first in _leaves(runs[0]):
-        values = [
-            value for value in (_at(run, path) for run in runs) if value is not None
-        ]
+        values = [value for value in (_at(run, path) for run in runs) if value is not None]
         if len(values) < 2 or first is None or min(values) == max(values):
             continue
         mean = math.fsum(values) / len(values)
-        variance = math.fsum((value - mean) ** 2 for value in values) / (
-            len(values) - 1
-        )
+        variance = math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
         degrees = len(values) - 1
         t = STUDENT[degrees - 1] if degrees <= len(STUDENT) else NORMAL
         half = t * math.sqrt(variance / len(values))

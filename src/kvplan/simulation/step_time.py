@@ -50,15 +50,11 @@ def step_time(said: str, plan: EnginePlan, bandwidth: int | None) -> StepTime:
         BadFile: a table that is none.
     """
     if said.startswith("constant:"):
-        return StepTime(
-            cost=constant(parse_seconds(said.removeprefix("constant:"), "--time"))
-        )
+        return StepTime(cost=constant(parse_seconds(said.removeprefix("constant:"), "--time")))
     if said in ("estimate", "bound"):
         return _modelled(said, plan, bandwidth)
     if not reach.is_open():
-        raise BadValue(
-            f"--time {said[:60]} is none.", "Write estimate, bound or constant:10ms."
-        )
+        raise BadValue(f"--time {said[:60]} is none.", "Write estimate, bound or constant:10ms.")
     return StepTime(cost=read_table(Path(said)))
 
 
@@ -69,13 +65,9 @@ def constant(seconds: float) -> StepCost:
         BadValue: not above 0, or more than an hour.
     """
     if not 0 < seconds <= 3600:
-        raise BadValue(
-            f"A step of {seconds:g} s is none.", "As in --time constant:10ms."
-        )
+        raise BadValue(f"A step of {seconds:g} s is none.", "As in --time constant:10ms.")
     said = f"constant: {format_seconds(seconds)} a step (--time)"
-    return StepCost(
-        fixed_s=seconds, sequence_s=0.0, linear=(), attention=(), source=said
-    )
+    return StepCost(fixed_s=seconds, sequence_s=0.0, linear=(), attention=(), source=said)
 
 
 def _modelled(said: str, plan: EnginePlan, bandwidth: int | None) -> StepTime:
@@ -108,9 +100,7 @@ def read_table(path: Path) -> StepCost:
             f"--time {path} is no file that can be read.",
             "Write estimate, bound, constant:10ms, or a CSV file of tokens,contexts,seconds.",
         ) from None
-    return table_cost(
-        [_row(n, row, path) for n, row in enumerate(rows[:MOST_ROWS], 2)], str(path)
-    )
+    return table_cost([_row(n, row, path) for n, row in enumerate(rows[:MOST_ROWS], 2)], str(path))
 
 
 def _row(line: int, row: dict[str, str], path: Path) -> tuple[int, int, float]:
@@ -134,9 +124,7 @@ def table_cost(rows: Iterable[tuple[int, int, float]], source: str) -> StepCost:
     """
     measured = sorted(rows)
     if not measured:
-        raise BadFile(
-            f"{source} has no measured steps.", f"Columns: {', '.join(COLUMNS)}."
-        )
+        raise BadFile(f"{source} has no measured steps.", f"Columns: {', '.join(COLUMNS)}.")
     least: dict[int, tuple[int, int, float]] = {}
     for row in measured:
         least.setdefault(row[0], row)

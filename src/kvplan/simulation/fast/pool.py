@@ -17,10 +17,10 @@ HALF = np.uint64(32)
 
 
 @compiled
-def home(key: int, mask: int) -> int:
+def home(key: int, mask: int) -> np.int64:
     """Where a key's search begins."""
     mixed = np.uint64(key) * MIX
-    return int((mixed ^ (mixed >> HALF)) & np.uint64(mask))
+    return np.int64((mixed ^ (mixed >> HALF)) & np.uint64(mask))
 
 
 @compiled

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from kvplan._version import __version__
+from kvplan.planning.answer import Answer
 
 if TYPE_CHECKING:
     from kvplan.core.errors import KvplanError
@@ -68,6 +69,15 @@ _HOMES = {
     "SizeAnswers": "kvplan.planning.size",
     "size": "kvplan.planning.size",
 }
+
+
+def _in_a_notebook(answer: Answer) -> str:
+    from kvplan.notebook import html
+
+    return html(answer)
+
+
+Answer.shown_by = staticmethod(_in_a_notebook)
 
 
 def __getattr__(name: str) -> object:

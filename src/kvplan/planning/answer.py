@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from kvplan._version import __version__
@@ -14,6 +15,14 @@ class Answer:
     warnings: tuple[str, ...]
 
     __slots__ = ()
+
+    # How a notebook shows it. Tables and plots stand above this package: the root, which knows
+    # them all, says here who draws.
+    shown_by: ClassVar[Callable[[Answer], str] | None] = None
+
+    def _repr_html_(self) -> str | None:
+        show = type(self).shown_by
+        return None if show is None else show(self)
 
     def body(self) -> dict[str, Any]:
         """The verb's own keys."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kvplan.core.errors import BadFile, BadValue, KvplanError, SourceUnreachable
@@ -134,6 +134,7 @@ DISTRIBUTIONS: st.SearchStrategy[Distribution] = st.one_of(
 )
 
 
+@settings(deadline=None)
 @given(DISTRIBUTIONS, st.integers(0, 9))
 def test_samples_are_lengths(of: Distribution, seed: int) -> None:
     """Whole, one or more, bounded; quantiles never fall."""
@@ -145,6 +146,7 @@ def test_samples_are_lengths(of: Distribution, seed: int) -> None:
     assert sorted(quantiles) == quantiles
 
 
+@settings(deadline=None)
 @given(st.text("0123456789kuniform:-,.=lognpedx ", max_size=24))
 def test_any_text(text: str) -> None:
     """Is a distribution, or a sentence."""

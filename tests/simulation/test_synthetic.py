@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kvplan.core.errors import BadValue
@@ -96,6 +96,7 @@ def test_a_chat() -> None:
     assert [0, 128, 272, 432] == beginnings(traffic)
 
 
+@settings(deadline=None)
 @given(
     st.integers(1, 40), st.integers(1, 5), st.integers(1, 300), st.integers(0, 100),
     st.integers(1, 3), st.integers(0, 9),

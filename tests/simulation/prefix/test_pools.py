@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kvplan
@@ -53,9 +53,7 @@ def test_an_end_goes_before_its_beginning() -> None:
     assert [0, 2] == [*lru([[1, 2, 3], [1, 2, 3]], 2)]
 
 
-ROWS = st.lists(
-    st.lists(st.integers(0, 3), min_size=1, max_size=4), min_size=1, max_size=8
-)
+ROWS = st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=4), min_size=1, max_size=8)
 
 
 def chained(rows: list[list[int]]) -> list[list[int]]:
@@ -67,6 +65,7 @@ def chained(rows: list[list[int]]) -> list[list[int]]:
     ]
 
 
+@settings(deadline=None)
 @given(ROWS, st.integers(0, 8))
 def test_none_beats_the_optimum(rows: list[list[int]], blocks: int) -> None:
     """And none has more than a pool without end."""
@@ -77,10 +76,9 @@ def test_none_beats_the_optimum(rows: list[list[int]], blocks: int) -> None:
     assert sum(fifo(blocked, blocks)) <= best <= sum(lru(blocked, 10**6))
 
 
+@settings(deadline=None)
 @given(
-    st.lists(
-        st.lists(st.integers(0, 1), min_size=1, max_size=2), min_size=1, max_size=6
-    ),
+    st.lists(st.lists(st.integers(0, 1), min_size=1, max_size=2), min_size=1, max_size=6),
     st.integers(0, 3),
 )
 def test_the_optimum_is_what_a_search_finds(rows: list[list[int]], blocks: int) -> None:
@@ -96,14 +94,10 @@ def search(rows: list[list[int]], blocks: int) -> int:
     for row in rows:
         after: dict[frozenset[int], int] = {}
         for held, hits in states.items():
-            run = next(
-                (i for i, block in enumerate(row) if block not in held), len(row)
-            )
+            run = next((i for i, block in enumerate(row) if block not in held), len(row))
             everything = sorted(held | set(row))
             for choice in product((False, True), repeat=len(everything)):
-                kept = frozenset(
-                    b for b, keep in zip(everything, choice, strict=True) if keep
-                )
+                kept = frozenset(b for b, keep in zip(everything, choice, strict=True) if keep)
                 if len(kept) <= blocks:
                     after[kept] = max(after.get(kept, 0), hits + run)
         states = after

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kvplan
@@ -101,9 +101,7 @@ def test_questions_that_differ_cost_nothing() -> None:
 
 def test_families_are_told_apart() -> None:
     """Two handbooks behind the same kind of stamp: each is aligned with its own."""
-    other = "".join(
-        f"{i}. another text of another kind with words of its own " for i in range(200)
-    )
+    other = "".join(f"{i}. another text of another kind with words of its own " for i in range(200))
     made = [f"[{i:03}] {text}" for i in range(6) for text in (LONG, other)]
     answer = kvplan.prefix(made)
     expected = 5 * (len(LONG) + len(other)) / 4
@@ -141,15 +139,12 @@ def test_rules(engine: str, options: dict[str, Any], expected: list[int]) -> Non
     assert expected == list(kvplan.prefix(made, engine=engine, **options).reused)
 
 
-PROMPTS = st.lists(
-    st.lists(st.integers(0, 2), min_size=1, max_size=40), min_size=1, max_size=12
-)
+PROMPTS = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=40), min_size=1, max_size=12)
 
 
+@settings(deadline=None)
 @given(PROMPTS, st.sampled_from([1, 4, 16]))
-def test_reuse_is_the_longest_beginning_seen(
-    prompts: list[list[int]], block: int
-) -> None:
+def test_reuse_is_the_longest_beginning_seen(prompts: list[list[int]], block: int) -> None:
     """The tree finds what comparing every prompt with all before it finds."""
     answer = kvplan.prefix(prompts, engine="none", block_size=block)
     found = [
@@ -171,6 +166,7 @@ def common(a: Sequence[int], b: Sequence[int]) -> int:
     )
 
 
+@settings(deadline=None)
 @given(PROMPTS)
 def test_the_tree_adds_up(prompts: list[list[int]]) -> None:
     """What sharing each run once saves is what is reused token by token."""
@@ -179,10 +175,9 @@ def test_the_tree_adds_up(prompts: list[list[int]]) -> None:
     assert answer.reused_tokens == sum(row.saved_tokens for row in answer.shared.rows)
 
 
+@settings(deadline=None)
 @given(PROMPTS, st.integers(1, 4))
-def test_slots_are_those_of_the_simulated_server(
-    prompts: list[list[int]], slots: int
-) -> None:
+def test_slots_are_those_of_the_simulated_server(prompts: list[list[int]], slots: int) -> None:
     """llama.cpp's rule and the server that decides step by step reuse the same."""
     answer = kvplan.prefix(prompts, engine="llama.cpp", slots=slots)
     server = LlamaServer(settings=LlamaSettings(cells=10_000, slots=slots))
@@ -199,6 +194,7 @@ def test_slots_are_those_of_the_simulated_server(
     assert found == list(answer.reused)
 
 
+@settings(deadline=None)
 @given(st.lists(st.text("abc d", min_size=1, max_size=80), min_size=1, max_size=8))
 def test_another_order_shares_no_less(texts: list[str]) -> None:
     """Any texts end in an answer whose figures hold together."""
@@ -206,9 +202,7 @@ def test_another_order_shares_no_less(texts: list[str]) -> None:
 
     assert 0 <= answer.hit_rate <= 1
     assert answer.reordered is None or answer.reordered.saved_tokens > 0
-    assert all(
-        (one.lost_tokens or 0) <= answer.prompt_tokens for one in answer.partings.breaks
-    )
+    assert all((one.lost_tokens or 0) <= answer.prompt_tokens for one in answer.partings.breaks)
     json.dumps(answer.to_dict())
 
 
@@ -250,16 +244,12 @@ def test_a_bill() -> None:
     assert bill is not None
     assert cached == bill.cached_tokens
     assert bill.cost_without_caching == pytest.approx(241_000 * 2.5e-6, rel=1e-3)
-    assert bill.cost == pytest.approx(
-        ((241_000 - cached) * 2.5 + cached * 1.25) * 1e-6, rel=1e-3
-    )
+    assert bill.cost == pytest.approx(((241_000 - cached) * 2.5 + cached * 1.25) * 1e-6, rel=1e-3)
 
 
 def test_seconds() -> None:
     """On a card what is reused takes no time: a twentieth of the work, roughly."""
-    answer = kvplan.prefix(
-        handbook(stamped=True), model="llama-3.1-8b", gpu="h100", offline=True
-    )
+    answer = kvplan.prefix(handbook(stamped=True), model="llama-3.1-8b", gpu="h100", offline=True)
     said = answer.seconds
 
     assert said is not None
@@ -292,9 +282,7 @@ def test_seconds() -> None:
         (["a"], {"tokenizer": "missing.json"}, BadValue, "is no file"),
     ],
 )
-def test_wrong_questions(
-    made: Any, options: Any, error: type[Exception], said: str
-) -> None:
+def test_wrong_questions(made: Any, options: Any, error: type[Exception], said: str) -> None:
     """A sentence that names what is wrong."""
     with pytest.raises(error) as raised:
         kvplan.prefix(made, **options)
@@ -309,18 +297,14 @@ def test_rows_that_are_no_prompts_are_counted() -> None:
 
     assert 2 == len(answer.prompts)
     assert 2 == answer.prompts.num_skipped
-    assert ["line 2", "line 3"] == [
-        text.partition(":")[0] for text in answer.prompts.skipped
-    ]
+    assert ["line 2", "line 3"] == [text.partition(":")[0] for text in answer.prompts.skipped]
 
 
 def test_a_tokenizer(tmp_path: Path) -> None:
     """Tokens are those of a tokenizer.json."""
     tokenizers = pytest.importorskip("tokenizers")
     inner = tokenizers.Tokenizer(
-        tokenizers.models.WordLevel(
-            {"[UNK]": 0, "one": 1, "two": 2, "three": 3}, "[UNK]"
-        )
+        tokenizers.models.WordLevel({"[UNK]": 0, "one": 1, "two": 2, "three": 3}, "[UNK]")
     )
     inner.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
     path = tmp_path / "tokenizer.json"

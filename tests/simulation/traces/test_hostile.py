@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kvplan.core.errors import BadFile, BadQuestion, KvplanError, SourceUnreachable
@@ -263,6 +263,7 @@ KEYS = st.sampled_from([
 ])  # fmt: skip
 
 
+@settings(deadline=None)
 @given(st.lists(st.dictionaries(KEYS, VALUES, max_size=6), min_size=1, max_size=6))
 def test_any_objects(rows: list[dict[str, Any]]) -> None:
     """End in traffic that holds together, or in a sentence."""
@@ -270,6 +271,7 @@ def test_any_objects(rows: list[dict[str, Any]]) -> None:
         check(read_traffic(rows))
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=300), st.integers(0, 3000))
 def test_any_bytes_in_a_real_trace(junk: bytes, at: int) -> None:
     """Junk in the middle of a trace costs at most the rows that it touches."""
@@ -281,6 +283,7 @@ with gzip.open(CONVERSATION) as stream:
     HEAD = stream.read(3000)
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(codec="utf-8"), max_size=200), st.sampled_from([",", ";", "\t"]))
 def test_any_table(text: str, delimiter: str) -> None:
     """Whatever stands under a header."""

@@ -63,17 +63,18 @@ class Slots:
         prompt, else the one used longest ago; of either what is alike is kept. Prompts that
         --cache-ram holds in host memory are not looked at.
         """
-        slots: list[Any] = []
+        nothing = prompts.rows[0].units[:0]
+        slots: list[Any] = [nothing] * self.num_slots
+        used = [-1] * self.num_slots
         found = []
-        for row in prompts.rows:
+        for number, row in enumerate(prompts.rows):
             alike = [common_length(kept, row.units) for kept in slots]
-            best = max(range(len(slots)), key=alike.__getitem__, default=0)
-            if not slots or alike[best] <= SIMILARITY * len(row.units):
-                best = 0 if len(slots) == self.num_slots else len(slots)
-            units = alike[best] if best < len(slots) else 0
-            found.append(min(prompts.tokens(units, row.tokens), row.tokens - 1))
-            slots[best : best + 1] = []
-            slots.append(row.kept)
+            taken = max(range(self.num_slots), key=alike.__getitem__)
+            if alike[taken] <= SIMILARITY * len(row.units):
+                # The comparison is <=: of several that were never used the last is taken.
+                taken = min(reversed(range(self.num_slots)), key=used.__getitem__)
+            found.append(min(prompts.tokens(alike[taken], row.tokens), row.tokens - 1))
+            slots[taken], used[taken] = row.kept, number
         return found
 
 

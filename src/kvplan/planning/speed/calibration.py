@@ -15,9 +15,8 @@ from importlib.resources import files
 from typing import Any, Final
 
 from kvplan.core.version import Version
-from kvplan.planning.speed.rates import Rates
+from kvplan.planning.speed.rates import SHARES, Rates
 
-SHARES: Final = frozenset(name for name in Rates.__dataclass_fields__ if name.startswith("share_"))
 # Of which type a share depends, by its name.
 OF_DENSE: Final = "share_dense"
 OF_EXPERTS: Final = "share_products"
@@ -82,8 +81,9 @@ def calibrated(
     }
     values[OF_DENSE] *= said["types"]["dense"].get(dense, 1.0)
     values[OF_EXPERTS] *= said["types"]["experts"].get(experts, 1.0)
-    for name in SHARES & values.keys():
-        values[name] = min(values[name], 1.0)
+    for name in SHARES:
+        values[name] = capped(values[name])
+    values["spread"] = min(values["spread"], 1.0)
     error, measured = _error(said, engine, family_of(card), mixed)
     return Calibrated(
         rates=Rates(**values),
@@ -91,6 +91,11 @@ def calibrated(
         source=_source(said, engine, card, measured),
         calibrated=measured,
     )
+
+
+def capped(share: Any) -> Any:
+    """A product of factors as a share: all but itself below 0.8, and never more than 1."""
+    return share / (1 + share**8) ** 0.125
 
 
 def _traits(engine: str, version: str | None, card: str) -> Iterator[tuple[str, str]]:

@@ -24,7 +24,7 @@ PP: Final = ("--pipeline-parallel-size", "--pp-size")
 DP: Final = ("--data-parallel-size", "--dp-size")
 CACHE: Final = ("--kv-cache-dtype", "--cache-type-k", "--kv-dtype")
 IN_LOCKSTEP: Final = ("--enable-dp-attention", "--enable-attention-dp", "--enable-expert-parallel")
-LAYERED: Final = ("llama.cpp", "ollama")  # cards take layers in turn, as stages do
+LAYERED: Final = ("llama.cpp", "ollama")  # cards take layers in turn, one working at a time
 SIXTEEN: Final = 2.0
 # Widths by the words of flags that are no name of a storage format.
 WORDS: Final[Mapping[str, float]] = {"fp8": 1.0, "int8": 1.0, "nvfp4": 0.5625, "fp4": 0.5625}
@@ -62,7 +62,7 @@ def placed(plan: EnginePlan) -> Placed:
     pp, dp = seen.count(PP), seen.count(DP)
     tp = seen.count(TP) if any(flag in plan.launch for flag in TP) else plan.node.gpus
     if plan.engine in LAYERED:
-        tp, pp = 1, max(1, plan.node.gpus)
+        tp, pp = 1, 1
     if plan.engine == "sglang":
         lockstep, ranks = (dp, tp // max(dp, 1)) if seen.on("--enable-dp-attention") else (1, tp)
         experts, dealt = tp, seen.count(("--ep-size",)) > 1

@@ -2,29 +2,83 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kvplan.core.step import StepCost
 from kvplan.engines.base import EnginePlan
+from kvplan.planning.speed.batching import Batching, batching_of
 from kvplan.planning.speed.bound import work_of
 from kvplan.planning.speed.calibration import calibrated
+from kvplan.planning.speed.serving import Served, closed_loop, full_queue, prompt_alone_s
 from kvplan.planning.speed.steps import step_cost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """The cost of every step of one replica, of ``replicas`` alike.
+    """The cost of every step of one rank, of ``replicas × batching.group`` alike.
 
     ``error`` is the relative half width of a band that holds at least 85% of measurements: a
     step of 10 ms with an error of 0.2 takes 8.3 to 12. ``calibrated`` says whether this engine was
-    measured on this kind of card.
+    measured on this kind of card. ``in_process`` is the cost where no client is served over HTTP.
     """
 
     cost: StepCost
+    in_process: StepCost
+    batching: Batching
     error: float
     source: str
     calibrated: bool
     replicas: int = 1
+
+    @property
+    def ranks(self) -> int:
+        """Ranks with sequences of their own."""
+        return self.replicas * self.batching.group
+
+    def decode_s(self, batch: int, context: int) -> float:
+        """A decode step of ``batch`` sequences over all ranks, each of ``context`` tokens."""
+        return self.cost.decode_s(-(-batch // self.ranks), context)
+
+    def prefill_s(self, prompt: int) -> float:
+        """One prompt that has a rank to itself."""
+        return prompt_alone_s(self.cost, prompt, self.batching.budget)
+
+    def closed_loop(
+        self, *, prompt: int, output: int, clients: int, capacity: int, drawn: bool = False
+    ) -> Served:
+        """Clients that each wait for their answer, over all ranks; ``capacity`` is of all too.
+
+        Raises nothing: a capacity of 0 is taken as one sequence a rank, for what it would be.
+        """
+        ranks = self.ranks
+        found = closed_loop(
+            self.cost,
+            self.batching,
+            prompt=max(1, prompt),
+            output=max(1, output),
+            clients=max(1.0, clients / ranks),
+            capacity=max(1, capacity // ranks),
+            drawn=drawn,
+        )
+        used = min(ranks, clients)
+        return replace(
+            found, tokens_per_s=found.tokens_per_s * used, batch=min(clients, found.batch * used)
+        )
+
+    def full_queue(self, *, prompt: int, output: int, capacity: int) -> Served:
+        """All requests at once, as many as fit running, without a server between."""
+        found = full_queue(
+            self.in_process,
+            self.batching,
+            prompt=max(1, prompt),
+            output=max(1, output),
+            capacity=max(1, capacity // self.ranks),
+        )
+        return replace(
+            found,
+            tokens_per_s=found.tokens_per_s * self.ranks,
+            batch=found.batch * self.ranks,
+        )
 
 
 def estimate(plan: EnginePlan, bandwidth: int | None = None) -> Estimate | None:
@@ -44,8 +98,12 @@ def estimate(plan: EnginePlan, bandwidth: int | None = None) -> Estimate | None:
         ideal.experts_kind,
         ideal.mixed > 0,
     )
+    cost = step_cost(ideal, found.rates, found.source)
+    served = found.rates.sequence_s / ideal.stages
     return Estimate(
-        cost=step_cost(ideal, found.rates, found.source),
+        cost=cost,
+        in_process=replace(cost, sequence_s=max(0.0, cost.sequence_s - served)),
+        batching=batching_of(plan, found.rates, int(ideal.group)),
         error=found.error,
         source=found.source,
         calibrated=found.calibrated,

@@ -6,7 +6,7 @@ What is left to say is how much of the peaks is reached (``rates``), and the sum
 from __future__ import annotations
 
 from collections import OrderedDict
-from math import log2
+from math import inf, log2
 from typing import Final, NamedTuple
 
 from kvplan.planning.speed.card import Card
@@ -32,7 +32,10 @@ class Ideal(NamedTuple):
     """Seconds at the peaks. ``*_read_s`` once a step, ``*_token_s`` for each new token.
 
     ``group`` attention ranks step together, and their experts see the tokens of all; ``messages``
-    counts latencies of messages in units of one between two ranks; ``stages`` are a pipeline's.
+    counts latencies of messages in units of one between two ranks; ``stages`` are a pipeline's;
+    ``layers`` are counted by their kernels. A sum over ranks goes round once (``link_once_s``: each
+    rank reads what all others have) or twice (``link_twice_s``: each adds up its part, then reads
+    the others' parts), whichever is faster.
     """
 
     dense_read_s: float
@@ -42,7 +45,8 @@ class Ideal(NamedTuple):
     drawn_share: float
     head_read_s: float
     head_token_s: float
-    link_token_s: float
+    link_once_s: float
+    link_twice_s: float
     state_s: float
     messages: float
     layers: float
@@ -72,6 +76,7 @@ def ideal_of(shape: Shape, card: Card) -> Ideal:
 
 def _ideal(shape: Shape, card: Card) -> Ideal:
     memory, cut, experts = card.bytes_per_s, shape.cut, shape.experts
+    link = card.link_bytes_per_s or inf
     drawn = Matrices(experts.num_bytes, experts.parameters, experts.kind) if experts else NOTHING
     return Ideal(
         dense_read_s=shape.dense.num_bytes / memory,
@@ -81,10 +86,11 @@ def _ideal(shape: Shape, card: Card) -> Ideal:
         drawn_share=experts.drawn_share if experts else 0.0,
         head_read_s=shape.head.num_bytes / memory,
         head_token_s=_token_s(shape.head, card),
-        link_token_s=_sent_bytes(shape) / card.link_bytes_per_s if card.link_bytes_per_s else 0.0,
+        link_once_s=_sent_bytes(shape, cut.tp - 1) / link,
+        link_twice_s=_sent_bytes(shape, 2 * (cut.tp - 1) / cut.tp) / link,
         state_s=shape.state_bytes / memory,
         messages=shape.layers * REDUCES_A_LAYER * _hops(max(cut.tp, cut.lockstep)) + cut.pp - 1,
-        layers=shape.layers,
+        layers=shape.launches,
         mixed=shape.mixed,
         group=cut.lockstep,
         stages=cut.pp,
@@ -115,16 +121,15 @@ def _token_s(matrices: Matrices, card: Card) -> float:
     return 2 * matrices.parameters * _s_per_flop(card, matrices.kind)
 
 
-def _sent_bytes(shape: Shape) -> float:
-    """Bytes that a rank sends for one new token of its own.
+def _sent_bytes(shape: Shape, rows: float) -> float:
+    """Bytes that a rank takes in for one new token of its own.
 
-    Partial sums: (n − 1)/n of a row to add them and as many to share the sum, twice a layer. A
-    lock-step group gathers every rank's tokens for the experts and returns them.
+    ``rows`` for each sum over ranks, twice a layer. A lock-step group gathers every rank's tokens
+    for the experts and returns them; a stage passes them on.
     """
     cut, row = shape.cut, shape.hidden * ACTIVATION_BYTES
-    reduced = shape.layers * REDUCES_A_LAYER * 2 * (cut.tp - 1) / cut.tp
     gathered = shape.mixed * 2 * (cut.lockstep - 1)
-    return (reduced + gathered + cut.pp - 1) * row
+    return (shape.layers * REDUCES_A_LAYER * rows + gathered + cut.pp - 1) * row
 
 
 def _hops(ranks: int) -> float:

@@ -13,6 +13,10 @@ from kvplan.core.model import Model
 from kvplan.core.states import RecurrentState
 from kvplan.planning.speed.cut import Cut
 
+# Kernels of a layer beside one of grouped-query attention and a dense network, which has about ten:
+# latent attention projects down and up again (q_a, q_b, kv_a, two absorbed products), recurrent
+# mixers convolve, gate and update.
+MORE_KERNELS: Final = 1.5
 INDEX_BYTES: Final = 1.0  # indexers keep their keys in 8 bits (DeepSeek V3.2, vLLM 0.32.0)
 
 
@@ -54,6 +58,15 @@ def state_bytes(model: Model, cut: Cut) -> float:
             row = shared.kv_heads * (shared.key_dim + shared.value_dim)
             total += count * shared.encoder_tokens * row * cut.kv_bytes
     return total
+
+
+def kernel_layers(model: Model) -> float:
+    """The layers, each counted by its kernels."""
+    total = 0.0
+    for block, count in model.blocks.counted():
+        many = any(isinstance(layer, LatentAttention | RecurrentState) for layer in block)
+        total += count * (MORE_KERNELS if many else 1.0)
+    return max(1.0, total)
 
 
 def _looks(layer: Layer, model: Model, kv_bytes: float) -> list[Look]:

@@ -4,18 +4,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
     """Of one engine on one card, for one model's types.
 
-    ``share_read``, ``share_experts`` and ``share_cache`` are of the bandwidth, for dense matrices,
-    for drawn experts and for the cache; ``share_dense``, ``share_products`` (of experts) and
-    ``share_attention`` of the dense peak; ``share_link`` of the link. The rest is seconds that no
-    byte and no operation explains: of a step, of each layer, of each layer with experts on top, of
-    each sequence, of each new token, of a message between two ranks. ``sharpness`` says how
-    suddenly a kernel turns from reading to computing.
+    Shares of the bandwidth: ``share_read`` for dense matrices, ``share_experts`` for drawn experts,
+    ``share_cache``. Of the dense peak: ``share_dense``, ``share_products`` (of experts),
+    ``share_attention``. Of the link: ``share_link``.
+
+    Seconds that no byte and no operation explains: ``step_s`` of a step, ``layer_s`` of each layer,
+    ``mixed_s`` of each with experts on top, ``sequence_s``, ``token_s`` of each new token,
+    ``message_s`` of a message between two ranks and ``turn_s`` where it goes round twice;
+    ``launch_s`` of each layer of a step with prompts, whose kernels are launched one by one;
+    ``request_s`` of a request on its way in and out.
+
+    ``spread`` says how unlike the tokens of a step are in the experts that they draw: 1 is evenly,
+    0 all the same. ``sharpness`` says how suddenly a kernel turns from reading to computing.
+    ``bubble`` is the part of a stage's time that each further stage of a pipeline loses.
+
+    What becomes of a prompt that arrives: ``waves`` is the part of all prompts' time that clients
+    with equal lengths wait for before their own first token, where prompts go before decoding, and
+    ``drawn_waves`` the same of drawn lengths; ``lockstep`` how much a prompt on one rank of a
+    lock-step group holds up the others (group size to this power).
     """
 
     share_read: float = 1.0
@@ -31,7 +44,17 @@ class Rates:
     sequence_s: float = 0.0
     token_s: float = 0.0
     message_s: float = 0.0
+    turn_s: float = 0.0
+    launch_s: float = 0.0
+    request_s: float = 0.0
+    spread: float = 1.0
     sharpness: float = inf
+    bubble: float = 0.0
+    waves: float = 0.5
+    drawn_waves: float = 0.0
+    lockstep: float = 0.0
 
 
-IDEAL = Rates()
+IDEAL: Final = Rates()
+SHARES: Final = tuple(name for name in Rates.__dataclass_fields__ if name.startswith("share_"))
+TIMES: Final = tuple(name for name in Rates.__dataclass_fields__ if name.endswith("_s"))

@@ -21,7 +21,7 @@ from kvplan.core.quantisation import Quantised
 from kvplan.core.weights import Measured, Storage, Weight, count_parameters
 from kvplan.engines.weights import NOT_READ, Given, Layout, RankWeights, rank_weights
 from kvplan.planning.speed.cut import Cut
-from kvplan.planning.speed.looks import Look, looks_of, state_bytes
+from kvplan.planning.speed.looks import Look, kernel_layers, looks_of, state_bytes
 
 EXPERTS: Final = frozenset({w.EXPERT_IN, w.EXPERT_OUT})
 # The words of a scheme's name, and the type that its matrices are multiplied in.
@@ -55,8 +55,8 @@ class Experts(NamedTuple):
 class Shape:
     """One rank's work in a step, of a model cut one way.
 
-    ``hidden`` and ``layers`` are what a link carries and how often; ``mixed`` the layers that have
-    experts.
+    ``hidden`` and ``layers`` are what a link carries and how often, ``launches`` the layers counted
+    by their kernels; ``mixed`` the layers that have experts.
     """
 
     cut: Cut
@@ -67,6 +67,7 @@ class Shape:
     state_bytes: float
     hidden: int
     layers: int
+    launches: float
     vocabulary: int
     exact: bool
 
@@ -121,6 +122,7 @@ def _shape(model: Model, cut: Cut) -> Shape | None:
         state_bytes=state_bytes(model, cut),
         hidden=model.hidden_size or 0,
         layers=max(1, len(model.blocks)),
+        launches=kernel_layers(model),
         vocabulary=model.vocab_size or 0,
         exact=attention.storage.exact,
     )

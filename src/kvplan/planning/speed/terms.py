@@ -34,13 +34,26 @@ def linear_s(ideal: Ideal, rates: Rates, tokens: Any) -> Any:
         ideal.dense_token_s * each / rates.share_dense,
         rates.sharpness,
     )
-    distinct = 1 - (1 - ideal.drawn_share) ** group
+    drawing = 1 + (group - 1) * rates.spread
+    distinct = 1 - (1 - ideal.drawn_share) ** drawing
     experts = slower(
         ideal.experts_read_s * distinct / rates.share_experts,
         ideal.experts_token_s * group / rates.share_products,
         rates.sharpness,
     )
-    return dense + experts + ideal.link_token_s * each / rates.share_link + rates.token_s * tokens
+    return dense + experts + link_s(ideal, rates, each) + rates.token_s * tokens
+
+
+def link_s(ideal: Ideal, rates: Rates, tokens: Any) -> Any:
+    """Sums over ranks, once round or twice: twice costs another latency and carries less."""
+    once = ideal.link_once_s * tokens / rates.share_link
+    twice = ideal.link_twice_s * tokens / rates.share_link + ideal.messages * rates.turn_s
+    return (once + twice - abs(once - twice)) / 2  # the lesser, of numbers and of arrays
+
+
+def prefill_s(ideal: Ideal, rates: Rates, tokens: Any) -> Any:
+    """``linear_s`` of a step with prompts in it, whose kernels are launched one by one."""
+    return linear_s(ideal, rates, tokens) + (ideal.layers + ideal.mixed) * rates.launch_s
 
 
 def fixed_s(ideal: Ideal, rates: Rates) -> Any:
@@ -57,7 +70,7 @@ def fixed_s(ideal: Ideal, rates: Rates) -> Any:
 def sequence_s(ideal: Ideal, rates: Rates) -> Any:
     """Of each sequence."""
     logits = ideal.head_token_s / rates.share_dense
-    return rates.sequence_s + (ideal.state_s / rates.share_cache + logits) / ideal.stages
+    return (rates.sequence_s + ideal.state_s / rates.share_cache + logits) / ideal.stages
 
 
 def read_s(look: IdealLook, rates: Rates, stages: Any) -> Any:
@@ -69,3 +82,8 @@ def read_s(look: IdealLook, rates: Rates, stages: Any) -> Any:
 def pair_s(look: IdealLook, rates: Rates, stages: Any) -> Any:
     """Of one query and key pair of a prefill."""
     return look.pair_s / rates.share_attention / stages
+
+
+def pipeline(ideal: Ideal, rates: Rates) -> Any:
+    """How much longer a pipeline takes than its stages' work: each further one waits a little."""
+    return 1 + rates.bubble * (ideal.stages - 1)

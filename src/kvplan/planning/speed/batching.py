@@ -1,0 +1,67 @@
+"""How an engine puts prompts between decode steps: together with them or before them, in chunks."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from kvplan.core.version import Version
+from kvplan.engines.base import EnginePlan
+from kvplan.planning.speed.rates import Rates
+
+# Tokens of a step at most, by the flag that says so in each engine.
+BUDGETS: Final = (
+    "--max-num-batched-tokens",
+    "--chunked-prefill-size",
+    "--max-num-tokens",
+    "--ubatch-size",
+)
+USUAL_BUDGET: Final = 8192
+# Engines that decode nothing in a step of prompts: SGLang without --enable-mixed-chunk
+# (managers/scheduler.py, get_next_batch_to_run, 0.5.12), llama.cpp's and transformers' batches,
+# vLLM before its second scheduler (0.8).
+APART: Final = frozenset({"sglang", "transformers", "none"})
+MIXES_SINCE: Final = Version.parse("0.8")
+
+
+class Batching(NamedTuple):
+    """``budget`` tokens a step, ``apart`` where prompts go before decoding; the rest as in Rates.
+
+    ``held_up`` is how often a prompt's time counts in a lock-step group of ``group`` ranks.
+    """
+
+    apart: bool = False
+    budget: int = USUAL_BUDGET
+    waves: float = 0.5
+    drawn_waves: float = 0.0
+    group: int = 1
+    held_up: float = 1.0
+    request_s: float = 0.0
+
+
+def is_apart(engine: str, version: str | None) -> bool:
+    """Whether prompts go before decoding."""
+    if engine == "vllm":
+        return version is not None and Version.parse(version) < MIXES_SINCE
+    return engine in APART
+
+
+def budget_of(plan: EnginePlan) -> int:
+    """Tokens of a step at most."""
+    for flag in BUDGETS:
+        found = next((plan.launch[name] for name in plan.launch if name == flag), None)
+        if isinstance(found, int) and found > 0:
+            return found
+    return USUAL_BUDGET
+
+
+def batching_of(plan: EnginePlan, rates: Rates, group: int) -> Batching:
+    """The batching of a plan at some rates."""
+    return Batching(
+        apart=is_apart(plan.engine, plan.version),
+        budget=budget_of(plan),
+        waves=rates.waves,
+        drawn_waves=rates.drawn_waves,
+        group=group,
+        held_up=float(group**rates.lockstep),
+        request_s=rates.request_s,
+    )

@@ -1,0 +1,315 @@
+"""Fit the rates that engines reach to published measurements, and write data/speed.json.
+
+python -m tools.calibrate_speed            fit and write
+python -m tools.calibrate_speed --check    say how far the kept-aside rows are, write nothing
+
+Only rows of calibration models are fitted (``speed_rows.split``). Every rate starts at what
+physics and experience say and is held there by a prior; a factor of an engine, a card's family or
+a type is held at 1. So a rate moves only as far as many rows ask for, and what no row speaks of
+stays where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from kvplan.planning.speed.rates import IDEAL
+from tools.speed_arrays import Columns, arrays, predicted, rates_of, taken
+from tools.speed_cases import Case, cases
+from tools.speed_rows import SEED, Row, published, rows, series, split
+
+TARGET: Final = Path(__file__).parent.parent / "src" / "kvplan" / "data" / "speed.json"
+SIGMA: Final = 0.08  # a relative error that counts as one
+ERROR_SHARE: Final = 0.9  # of rows of models that were left out of a fit, inside the band
+
+
+class Prior(NamedTuple):
+    """Where a rate starts, and how far it goes for one unit of error: a logarithm's deviation."""
+
+    value: float
+    width: float
+
+
+GENERAL: Final[dict[str, Prior]] = {
+    "share_read": Prior(0.85, 0.1),
+    "share_experts": Prior(0.65, 0.2),
+    "share_cache": Prior(0.8, 0.1),
+    "share_dense": Prior(0.65, 0.15),
+    "share_products": Prior(0.45, 0.5),
+    "share_attention": Prior(0.4, 0.3),
+    "share_link": Prior(0.5, 0.5),
+    "step_s": Prior(3e-4, 0.1),  # schedulers work while the card does
+    "layer_s": Prior(4e-5, 0.3),  # ten kernels at a few microseconds
+    "mixed_s": Prior(4e-5, 0.5),
+    "sequence_s": Prior(1.5e-5, 0.4),
+    "token_s": Prior(1e-7, 1.0),
+    "message_s": Prior(5e-6, 0.5),
+    "turn_s": Prior(1e-5, 0.5),
+    "launch_s": Prior(3e-4, 0.7),  # some fifteen kernels at 20 µs of Python each
+    "request_s": Prior(5e-3, 2.0),
+    "spread": Prior(0.7, 0.3),
+    "sharpness": Prior(2.5, 0.15),
+    "bubble": Prior(0.1, 0.5),
+    "waves": Prior(0.5, 0.5),
+    "drawn_waves": Prior(0.15, 0.5),
+    "lockstep": Prior(0.5, 0.5),
+}
+# Factors: of which column, of which rates, how far.
+FACTORS: Final[tuple[tuple[str, tuple[str, ...], float], ...]] = (
+    ("engine", ("step_s",), 0.25),
+    ("engine", ("layer_s", "sequence_s"), 0.4),
+    ("engine", ("mixed_s", "token_s", "launch_s", "request_s"), 0.6),
+    ("engine", ("turn_s", "message_s"), 0.25),
+    ("engine", ("share_dense", "share_attention", "share_cache"), 0.2),
+    ("engine", ("share_read",), 0.1),
+    (
+        "family",
+        (
+            "share_read", "share_cache", "share_dense", "share_products", "share_attention",
+            "share_experts", "layer_s", "message_s", "share_link",
+        ),
+        0.2,
+    ),
+    ("era", ("step_s", "layer_s"), 1.0),
+    ("dense_type", ("share_dense",), 0.4),
+    ("experts_type", ("share_products",), 0.5),
+)  # fmt: skip
+
+
+class Parameter(NamedTuple):
+    """One number of the fit: a general rate (no column), or a factor of one trait."""
+
+    rate: str
+    column: str
+    trait: str
+    start: float
+    width: float
+
+
+def parameters(found: Columns) -> list[Parameter]:
+    """The numbers that these rows can speak of."""
+    listed = [Parameter(n, "", "", np.log(p.value), p.width) for n, p in GENERAL.items()]
+    for column, names, width in FACTORS:
+        for trait in sorted(set(getattr(found, column)) - {""}):
+            listed += [Parameter(name, column, str(trait), 0.0, width) for name in names]
+    return listed
+
+
+def rates(listed: list[Parameter], values: Any, found: Columns) -> Columns:
+    """The rates of each row."""
+    logs: dict[str, Any] = {name: np.zeros(len(found.answer)) for name in GENERAL}
+    for parameter, value in zip(listed, values, strict=True):
+        mask = getattr(found, parameter.column) == parameter.trait if parameter.column else 1.0
+        logs[parameter.rate] = logs[parameter.rate] + value * mask
+    return rates_of({name: np.exp(log) for name, log in logs.items()})
+
+
+def fit(found: Columns) -> tuple[list[Parameter], Any]:
+    """The numbers that the rows ask for: Levenberg and Marquardt's steps on a robust error."""
+    listed = parameters(found)
+    start = np.array([p.start for p in listed])
+    width = np.array([p.width for p in listed])
+    truth, weight = np.log(found.answer), _weights(found)
+
+    def error(values: Any) -> Any:
+        return (np.log(predicted(found, rates(listed, values, found))) - truth) / SIGMA * weight
+
+    return listed, _solve(error, start, width)
+
+
+def _weights(found: Columns) -> Any:
+    """A series of many rows says little more than one of few: it counts by its number^0.7."""
+    keys = list(zip(found.model, found.engine, found.family, found.kind, found.metric, strict=True))
+    count = Counter(keys)
+    return np.array([min(1.4, max(0.7, (40 / count[key]) ** 0.15)) for key in keys])
+
+
+def _solve(error: Callable[[Any], Any], start: Any, width: Any, rounds: int = 60) -> Any:
+    """The least of the robust squares of ``error`` and of the distances from the priors."""
+    here, damping = start.copy(), 1e-2
+    misses = error(here)
+
+    def cost(missed: Any, at: Any) -> float:
+        robust = 2 * (np.sqrt(1 + missed**2) - 1)
+        return float(np.sum(robust) + np.sum(((at - start) / width) ** 2))
+
+    least = cost(misses, here)
+    for _ in range(rounds):
+        slope = np.stack(
+            [(error(here + 1e-4 * axis) - misses) / 1e-4 for axis in np.eye(len(here))], axis=1
+        )
+        inside = 1 / np.sqrt(1 + misses**2)
+        bend = slope.T @ (slope * inside[:, None]) + np.diag(1 / width**2)
+        pull = slope.T @ (misses * inside) + (here - start) / width**2
+        for _ in range(8):
+            damped = bend + damping * np.diag(np.diag(bend))
+            there = here - np.clip(np.linalg.solve(damped, pull), -1, 1)
+            missed = error(there)
+            found = cost(missed, there)
+            if found < least:
+                break
+            damping *= 4
+        else:
+            return here
+        settled = (least - found) < 1e-5 * least
+        here, misses, least, damping = there, missed, found, max(damping / 5, 1e-6)
+        if settled:
+            return here
+    return here
+
+
+def left_out(found: Columns) -> Any:
+    """What each row is answered with by a fit that never saw its model; nan where it is the fit's
+    only speaker of too much.
+    """
+    answers = np.full(len(found.answer), np.nan)
+    for model in sorted(set(found.model)):
+        mask = found.model == model
+        if mask.sum() < 5 or (~mask).sum() < 5:
+            continue
+        listed, values = fit(taken(found, ~mask))
+        part = taken(found, mask)
+        answers[mask] = predicted(part, rates(listed, values, part))
+    return answers
+
+
+def usable(found: list[Case]) -> tuple[list[Case], Counter[str]]:
+    """Cases without those that cannot be what they say, and why the others are left out.
+
+    A series (one file of one source) of which a quarter beats the card's own bound is not what it
+    says: prompts that were cached, fewer clients than stated, drafts.
+    """
+    left: Counter[str] = Counter()
+    kept = []
+    for case in found:
+        weights = next((t.num_bytes for t in case.plan.ledger if t.name == "weights"), 0)
+        if case.row.kind != "static" and weights > case.plan.node.memory_bytes:
+            left["weights that do not fit the cards: the layout is not what it says"] += 1
+        else:
+            kept.append(case)
+    every = arrays(kept)
+    ideal = {name: np.full(len(kept), getattr(IDEAL, name)) for name in GENERAL}
+    ideal |= {"sharpness": np.array([40.0]), "spread": np.full(len(kept), 0.5)}
+    bound = predicted(every, SimpleNamespace(**ideal | {"sharpness": 40.0}))
+    rate = every.metric == "tokens_per_s"
+    beaten = np.where(rate, every.answer > bound * 1.02, every.answer < bound / 1.02)
+    counted, beating = Counter[str](), Counter[str]()
+    for case, over in zip(kept, beaten, strict=True):
+        if case.row.metric != "ttft_s":
+            counted[series(case.row)] += 1
+            beating[series(case.row)] += int(over)
+    good = []
+    for case in kept:
+        name = series(case.row)
+        if beating[name] and beating[name] * 4 >= counted[name]:
+            left["a series that beats the card's own bound"] += 1
+        else:
+            good.append(case)
+    return good, left
+
+
+class Data(NamedTuple):
+    """All cases, the models kept aside, and what was left out."""
+
+    cases: list[Case]
+    aside: frozenset[str]
+    left: Counter[str]
+
+
+def data() -> Data:
+    """The rows of the published file, cleaned and split."""
+    kept, left = rows()
+    planned, unplanned = cases(kept)
+    good, bad = usable(planned)
+    return Data(good, split([case.row for case in good]), left + unplanned + bad)
+
+
+def fitted(row: Row) -> bool:
+    """Whether a row may speak in a fit: the first token in a loop is the scheduler's as much."""
+    return not (row.metric == "ttft_s" and row.kind == "loop")
+
+
+def main() -> int:
+    """Fit, report, and write unless told to check."""
+    found = data()
+    speaking = [c for c in found.cases if fitted(c.row) and c.row.group not in found.aside]
+    every = arrays(speaking)
+    listed, values = fit(every)
+    fits = predicted(every, rates(listed, values, every))
+    print(f"{len(speaking)} rows fitted: median error {_median(fits, every):.1%}")
+    table = _table(found, every, listed, values)
+    if "--check" not in sys.argv:
+        TARGET.write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
+        print(f"wrote {TARGET}")
+    return 0
+
+
+def _median(answers: Any, found: Columns) -> float:
+    return float(np.median(np.abs(answers / found.answer - 1)))
+
+
+def _table(found: Data, every: Columns, listed: list[Parameter], values: Any) -> Any:
+    """The data file."""
+    table = json.loads(TARGET.read_text(encoding="utf-8"))
+    factors: dict[str, dict[str, float]] = {}
+    types: dict[str, dict[str, float]] = {"dense": {}, "experts": {}}
+    for p, value in zip(listed, values, strict=True):
+        figure = float(f"{np.exp(value):.4g}")
+        if p.column.endswith("_type"):
+            types[p.column.removesuffix("_type")][p.trait] = figure
+        elif p.column and abs(figure - 1) > 0.002:
+            factors.setdefault(f"{p.column} {p.trait}", {})[p.rate] = figure
+    general = {
+        p.rate: float(f"{np.exp(v):.4g}")
+        for p, v in zip(listed, values, strict=True)
+        if not p.column
+    }
+    return {
+        "source": "published measurements in tests/reference/speed, fitted by "
+        "tools/calibrate_speed.py",
+        "until": max(raw["date"][:7] for raw in published() if raw.get("date", "")[:2] == "20"),
+        "rows": len(every.answer),
+        "seed": SEED,
+        "aside": sorted(found.aside),
+        "left_out": dict(sorted(found.left.items(), key=lambda item: -item[1])),
+        "families": table["families"],
+        "eras": table["eras"],
+        "general": general,
+        "types": types,
+        "factors": factors,
+        "errors": errors(every),
+        "measured": {
+            f"{engine} on {family}": count
+            for (engine, family), count in sorted(
+                Counter(zip(every.engine.tolist(), every.family.tolist(), strict=True)).items()
+            )
+        },
+    }
+
+
+def errors(every: Columns) -> dict[str, float]:
+    """Half widths of the bands: what nine of ten rows of a model that a fit never saw keep to."""
+    answers = left_out(every)
+    seen = ~np.isnan(answers)
+    off = np.abs(np.log(answers[seen] / every.answer[seen]))
+    part = taken(every, seen)
+    speaks = part.metric != "ttft_s"
+    found = {}
+    for name, mask in (("dense", ~part.mixture), ("mixture", part.mixture)):
+        chosen = off[mask & speaks]
+        found[name] = float(f"{np.expm1(np.quantile(chosen, ERROR_SHARE)):.2g}")
+    chosen = off[~speaks]
+    found["ttft"] = float(f"{np.expm1(np.quantile(chosen, ERROR_SHARE)):.2g}")
+    return found
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

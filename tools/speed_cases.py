@@ -1,0 +1,121 @@
+"""Each measured row as kvplan sees it: the plan that its engine makes, and the work of a step."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from kvplan.core.device import Device
+from kvplan.core.errors import KvplanError
+from kvplan.core.model import Model
+from kvplan.engines.base import Asked, EnginePlan, Node
+from kvplan.engines.registry import engine_of
+from kvplan.planning.speed.bound import work_of
+from kvplan.planning.speed.ideal import Ideal
+from kvplan.readers.devices import find_device
+from kvplan.readers.open_model import open_model
+from tools.speed_rows import Row
+
+# The flags of a layout in each engine's spelling: tensor, pipeline, experts dealt, attention DP.
+TENSOR: Final = {
+    "vllm": "--tensor-parallel-size",
+    "sglang": "--tp-size",
+    "tensorrt-llm": "--tp-size",
+}
+STAGES: Final = {
+    "vllm": "--pipeline-parallel-size", "sglang": "--pp-size", "tensorrt-llm": "--pp-size",
+}  # fmt: skip
+FILE_BITS: Final = {"q4_k_m": 4.85}  # bits an element of the usual mix
+
+
+class Case(NamedTuple):
+    """A row with its work: ``capacity`` sequences of one replica that its pool holds at once."""
+
+    row: Row
+    plan: EnginePlan
+    ideal: Ideal
+    replicas: int
+    capacity: int
+    mixed: bool
+
+
+@lru_cache(maxsize=256)
+def _model(name: str) -> Model:
+    return open_model(name, offline=True)
+
+
+@lru_cache(maxsize=256)
+def _device(name: str) -> Device:
+    return find_device(name)[0]
+
+
+def _file_bytes(row: Row, model: Model) -> int | None:
+    """What a llama.cpp file of a mix weighs; None where the checkpoint says it."""
+    if row.engine != "llama.cpp" or row.quantization not in FILE_BITS or model.weights is None:
+        return None
+    return round(model.weights.parameters * FILE_BITS[row.quantization] / 8)
+
+
+def case_of(row: Row) -> Case | str:
+    """The case of a row, or why kvplan cannot plan it."""
+    flags = dict(_flags(row))
+    try:
+        engine, model = engine_of(row.engine), _model(row.model)
+        device = _device(row.device)
+        asked = Asked(
+            context=max(2, round(row.prompt + row.output)),
+            version=row.version,
+            flags=engine.flags.parse(flags),
+            weights_bytes=_file_bytes(row, model),
+        )
+        node = Node(device=device, gpus=row.gpus, memory_bytes=device.memory_bytes or 0)
+        plan = engine.plan(model, node, asked)
+    except KvplanError as wrong:
+        return f"kvplan refuses it: {wrong.message[:60]}"
+    work = work_of(plan)
+    if work is None:
+        return "bandwidth or weights are not known"
+    held = plan.capacity(plan.asked.context).sequences // (work.replicas * int(work.ideal.group))
+    return Case(row, plan, work.ideal, work.replicas, max(1, held), work.ideal.mixed > 0)
+
+
+def cases(rows: list[Row]) -> tuple[list[Case], Counter[str]]:
+    """The cases of rows, and how many are left out for which reason."""
+    found, left = [], Counter[str]()
+    for row in rows:
+        case = case_of(row)
+        if isinstance(case, str):
+            left[case] += 1
+        else:
+            found.append(case)
+    return found, left
+
+
+def _flags(row: Row) -> dict[str, Any]:
+    flags: dict[str, Any] = {}
+    engine = row.engine
+    if engine in TENSOR:
+        flags[TENSOR[engine]] = row.tp
+        if row.pp > 1:
+            flags[STAGES[engine]] = row.pp
+    if row.attention_dp:
+        ranks = row.gpus // row.pp
+        if engine == "vllm":
+            flags |= {"--tensor-parallel-size": 1, "--data-parallel-size": ranks}
+        elif engine == "sglang":
+            flags |= {"--enable-dp-attention": True, "--dp-size": ranks, "--tp-size": ranks}
+        else:
+            flags |= {"--enable-attention-dp": True, "--tp-size": ranks}
+    if row.experts_dealt:
+        if engine == "vllm":
+            flags["--enable-expert-parallel"] = True
+        else:
+            flags["--ep-size"] = row.gpus // row.pp
+    if row.quantization and engine != "llama.cpp":
+        flags["--quantization"] = row.quantization
+    if row.kv_dtype != "auto" and engine != "llama.cpp":
+        flags["--kv-cache-dtype"] = row.kv_dtype
+    if row.kind == "static" and engine == "tensorrt-llm":
+        flags["--max-batch-size"] = row.concurrency
+    return flags

@@ -1,0 +1,438 @@
+"""The published measurements as questions that can be asked: which model, card, engine and traffic.
+
+Every row that is left out is counted with its reason; nothing is left out for being far off.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import re
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from kvplan.core.errors import KvplanError
+from kvplan.readers.devices import find_device
+
+PUBLISHED: Final = (
+    Path(__file__).parent.parent / "tests" / "reference" / "speed" / "published.jsonl.gz"
+)
+FAR_APART: Final = 1.2
+SEED: Final = 20260829  # the day after the newest row was published
+
+# The model of a row's name: the catalogue's id, and the architecture that the split goes by, so
+# that a model's quantised copy or its later training never stands on both sides.
+MODELS: Final[dict[str, tuple[str, str]]] = {
+    "deepseek-ai/DeepSeek-R1": ("deepseek-ai/DeepSeek-R1", "DeepSeek V3"),
+    "deepseek-ai/DeepSeek-V3": ("deepseek-ai/DeepSeek-V3", "DeepSeek V3"),
+    "deepseek-ai/DeepSeek-R1-0528": ("deepseek-ai/DeepSeek-R1", "DeepSeek V3"),
+    "DeepSeek R1 0528": ("deepseek-ai/DeepSeek-R1", "DeepSeek V3"),
+    "nvidia/DeepSeek-R1-NVFP4": ("deepseek-ai/DeepSeek-R1", "DeepSeek V3"),
+    "nvidia/DeepSeek-V3.1-NVFP4": ("deepseek-ai/DeepSeek-V3", "DeepSeek V3"),
+    "deepseek-ai/DeepSeek-V3.2": ("deepseek-ai/DeepSeek-V3.2", "DeepSeek V3.2"),
+    "meta-llama/Llama-3.1-70B": ("meta-llama/Llama-3.1-70B", "Llama 3 70B"),
+    "Llama 3.3 70B": ("meta-llama/Llama-3.3-70B-Instruct", "Llama 3 70B"),
+    "meta-llama/Meta-Llama-3-70B-Instruct": ("meta-llama/Llama-3.1-70B", "Llama 3 70B"),
+    "Llama-3-70B": ("meta-llama/Llama-3.1-70B", "Llama 3 70B"),
+    "meta-llama/Llama-3.1-8B-Instruct": ("meta-llama/Llama-3.1-8B-Instruct", "Llama 3 8B"),
+    "meta-llama/Meta-Llama-3-8B-Instruct": ("meta-llama/Meta-Llama-3-8B", "Llama 3 8B"),
+    "nvidia/Llama-3.1-8B-Instruct-FP8": ("meta-llama/Llama-3.1-8B-Instruct", "Llama 3 8B"),
+    "Llama-3-8B": ("meta-llama/Meta-Llama-3-8B", "Llama 3 8B"),
+    "Llama-3.1-8B-Instruct": ("meta-llama/Llama-3.1-8B-Instruct", "Llama 3 8B"),
+    "Llama 3.1 8B": ("meta-llama/Llama-3.1-8B", "Llama 3 8B"),
+    "Llama-3.1-405B-Instruct-FP8": ("meta-llama/Meta-Llama-3.1-405B", "Llama 3 405B"),
+    "Llama-3.1-405B-Instruct": ("meta-llama/Meta-Llama-3.1-405B", "Llama 3 405B"),
+    "Llama 3.1 405B": ("meta-llama/Meta-Llama-3.1-405B", "Llama 3 405B"),
+    "Llama 4 Scout": ("meta-llama/Llama-4-Scout-17B-16E", "Llama 4 Scout"),
+    "Llama 4 Maverick": ("meta-llama/Llama-4-Maverick-17B-128E-Instruct", "Llama 4 Maverick"),
+    "Qwen/Qwen3-32B": ("Qwen/Qwen3-32B", "Qwen3 32B"),
+    "Qwen3-32B": ("Qwen/Qwen3-32B", "Qwen3 32B"),
+    "nvidia/Qwen3-32B-NVFP4": ("Qwen/Qwen3-32B", "Qwen3 32B"),
+    "QwQ-32B": ("Qwen/QwQ-32B", "Qwen2.5 32B"),
+    "Qwen3-14B": ("Qwen/Qwen3-14B", "Qwen3 14B"),
+    "Qwen/Qwen3-8B": ("Qwen/Qwen3-8B", "Qwen3 8B"),
+    "Qwen3-8B (page says Qwen3-30B-A3B in its Model field)": ("Qwen/Qwen3-8B", "Qwen3 8B"),
+    "Qwen/Qwen2.5-0.5B-Instruct": ("Qwen/Qwen2.5-0.5B", "Qwen2.5 0.5B"),
+    "Qwen3-30B-A3B": ("Qwen/Qwen3-30B-A3B", "Qwen3 30B-A3B"),
+    "Qwen/Qwen3-30B-A3B": ("Qwen/Qwen3-30B-A3B", "Qwen3 30B-A3B"),
+    "Qwen/Qwen3-235B-A22B-FP8": ("Qwen/Qwen3-235B-A22B", "Qwen3 235B-A22B"),
+    "Qwen3-235B-A22B": ("Qwen/Qwen3-235B-A22B", "Qwen3 235B-A22B"),
+    "Qwen3-235B-A22B-Instruct-2507": ("Qwen/Qwen3-235B-A22B", "Qwen3 235B-A22B"),
+    "Qwen/Qwen3.5-397B-A17B": ("Qwen/Qwen3.5-397B-A17B", "Qwen3.5 397B-A17B"),
+    "openai/gpt-oss-120b": ("openai/gpt-oss-120b", "gpt-oss 120B"),
+    "GPT-OSS 120B": ("openai/gpt-oss-120b", "gpt-oss 120B"),
+    "GPT-OSS-20B": ("openai/gpt-oss-20b", "gpt-oss 20B"),
+    "GPT-OSS 20B": ("openai/gpt-oss-20b", "gpt-oss 20B"),
+    "moonshotai/Kimi-K2.5": ("moonshotai/Kimi-K2.5", "Kimi K2"),
+    "zai-org/GLM-4.5-Air": ("zai-org/GLM-4.5-Air", "GLM 4.5 Air"),
+    "zai-org/GLM-4.6": ("zai-org/GLM-4.6", "GLM 4.6"),
+    "mistralai/Mixtral-8x7B-Instruct-v0.1": ("mistralai/Mixtral-8x7B-v0.1", "Mixtral 8x7B"),
+    "GPT-J 6B": ("EleutherAI/gpt-j-6b", "GPT-J 6B"),
+    "LLaMA 70B": ("meta-llama/Llama-2-70b-hf", "Llama 2 70B"),
+    "LLaMA 7B": ("meta-llama/Llama-2-7b-hf", "Llama 2 7B"),
+    "Nemotron Nano 30B (A3B hybrid)": ("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "Nemotron 3"),
+    "Nemotron Super 49B": ("nvidia/Llama-3_3-Nemotron-Super-49B-v1", "Nemotron Super 49B"),
+}
+# Checkpoints that somebody else quantised to NVFP4.
+IN_NVFP4: Final = {
+    "DeepSeek V3": "nvidia/DeepSeek-V3.1-NVFP4",
+    "Kimi K2": "nvidia/Kimi-K2.5-NVFP4",
+    "Qwen3.5 397B-A17B": "nvidia/Qwen3.5-397B-A17B-NVFP4",
+    "Qwen3 235B-A22B": "nvidia/Qwen3-235B-A22B-NVFP4",
+}
+ENGINES: Final = {
+    "vLLM": "vllm",
+    "SGLang": "sglang",
+    "TensorRT-LLM": "tensorrt-llm",
+    "llama.cpp": "llama.cpp",
+    "1Cat-vLLM": "vllm",
+    "vLLM-Ascend": "vllm",
+    "vllm-ascend": "vllm",
+}
+# What the weights are stored in, as kvplan's own word for it; "" is the checkpoint's own.
+FORMATS: Final = {
+    "": "", "auto": "", "bf16": "", "BF16": "", "FP16": "", "fp16": "", "F16": "", "mxfp4": "",
+    "fp8": "fp8", "fp8(native)": "fp8", "fp4": "nvfp4", "nvfp4": "nvfp4", "int4": "w4a16",
+    "awq": "awq", "Q4_K_M": "q4_k_m",
+}  # fmt: skip
+SUSPECT: Final = (
+    ("inferencex-tokpos", "labelled work in progress by its authors"),
+    ("nim", "GPU and lengths are not stated"),
+    ("blog", "GPU is not stated"),
+    ("lmsys", "an experts' cluster of many nodes"),
+)
+
+
+class Row(NamedTuple):
+    """One question with its measured answers, in seconds and tokens a second.
+
+    ``kind`` is ``loop`` (clients that each wait for their answer), ``single`` (one request at a
+    time), ``queued`` (all requests at once, as many as fit) or ``prefill`` (one prompt).
+    """
+
+    place: int
+    kind: str
+    source: str
+    name: str
+    model: str
+    group: str
+    engine: str
+    version: str | None
+    device: str
+    gpus: int
+    tp: int
+    pp: int
+    experts_dealt: bool
+    attention_dp: bool
+    quantization: str
+    kv_dtype: str
+    prompt: float
+    output: float
+    concurrency: int
+    drawn: bool
+    metric: str
+    value: float
+
+
+@cache
+def published() -> tuple[dict[str, Any], ...]:
+    """All rows as they came."""
+    with gzip.open(PUBLISHED, "rt", encoding="utf-8") as lines:
+        return tuple(json.loads(line) for line in lines)
+
+
+@cache
+def device_of(said: str) -> str | None:
+    """A device by what a row calls it; its maker, its memory and its box are left away."""
+    tries = [said]
+    tries.append(
+        re.sub(r"^(NVIDIA|AMD Instinct|AMD|Huawei|Google|Virtualized NVIDIA)\s+", "", said)
+    )
+    tries.append(re.sub(r"\s*\d+\s*GB.*$", "", tries[-1]))
+    tries.append(re.sub(r"[- ]SXM.*$", "", tries[-1]))
+    tries.append(f"rtx {tries[-1]}")
+    for name in tries:
+        try:
+            found, _ = find_device(name)
+        except KvplanError:
+            continue
+        return found.name
+    return None
+
+
+def rows() -> tuple[list[Row], Counter[str]]:
+    """The rows that can be asked, and how many are left out for which reason."""
+    kept: list[Row] = []
+    left: Counter[str] = Counter()
+    for place, raw in enumerate(published()):
+        found = _row(place, raw)
+        if isinstance(found, str):
+            left[found] += 1
+        else:
+            kept.append(found)
+    return _told_once(kept, left), left
+
+
+def _question(row: Row) -> tuple[Any, ...]:
+    """All that a row states but its answer; a model and its later training are one question."""
+    stored = "nvfp4" if "NVFP4" in row.model else row.quantization
+    same = row._replace(place=0, value=0.0, name="", model=row.group, quantization=stored)
+    return tuple(same)
+
+
+def _told_once(found: list[Row], left: Counter[str]) -> list[Row]:
+    """Without rows that repeat a question and its answer, and without questions that have several
+    answers far apart: something that decides (draft tokens, as a rule) is not stated.
+    """
+    answers: dict[tuple[Any, ...], list[float]] = {}
+    for row in found:
+        answers.setdefault(_question(row), []).append(row.value)
+    kept: list[Row] = []
+    seen: set[tuple[Any, ...]] = set()
+    for row in found:
+        question = _question(row)
+        values = answers[question]
+        if max(values) > FAR_APART * min(values):
+            left["a question with answers far apart: what decides is not stated"] += 1
+        elif (question, round(row.value, 9)) in seen:
+            left["a row that is there twice"] += 1
+        else:
+            seen.add((question, round(row.value, 9)))
+            kept.append(row)
+    return kept
+
+
+def _row(place: int, raw: dict[str, Any]) -> Row | str:
+    reason = _unusable(raw)
+    if reason:
+        return reason
+    device = device_of(raw["gpu"])
+    if device is None:
+        return f"a card that is not in the table ({raw['gpu'][:40]})"
+    traffic = _traffic(raw)
+    if isinstance(traffic, str):
+        return traffic
+    layout = _layout(raw)
+    if isinstance(layout, str):
+        return layout
+    model, group = MODELS[raw["model"]]
+    stored = FORMATS[raw.get("weights") or ""]
+    if stored == "nvfp4" and group in IN_NVFP4:
+        model, stored = IN_NVFP4[group], ""
+    metric = {"TPOT ms": "tpot_s", "TTFT ms": "ttft_s"}.get(raw["metric"], "tokens_per_s")
+    value = (
+        raw["value"] / 1000
+        if metric.endswith("_s") and metric != "tokens_per_s"
+        else (raw["value"])
+    )
+    gpus = layout["gpus"]
+    if raw["metric"] == "output tok/s per GPU":
+        value *= gpus
+    if raw["metric"] == "prefill tok/s":
+        metric, value = "ttft_s", traffic["prompt"] / raw["value"]
+    elif raw["set"] == "xiongjiedai":
+        metric, value = "tpot_s", 1 / raw["value"]
+    return Row(
+        place=place,
+        source=raw["set"],
+        name=raw["model"],
+        model=model,
+        group=group,
+        engine=ENGINES[raw["engine"]],
+        version=_version(raw.get("engine_version") or ""),
+        device=device,
+        quantization=stored,
+        kv_dtype=_kv(raw),
+        metric=metric,
+        value=value,
+        drawn=_is_drawn(raw),
+        **traffic,
+        **layout,
+    )
+
+
+def _is_drawn(raw: dict[str, Any]) -> bool:
+    """InferenceX draws lengths from 0.8 to 1 of the nominal ones; the others keep them equal."""
+    return raw["set"] == "aic-silicon" and "gap-analysis" not in raw["notes"]
+
+
+def series(row: Row) -> str:
+    """The file or run that a row belongs to."""
+    notes = published()[row.place]["notes"]
+    found = re.search(r"source_file=([^;]+)", notes)
+    said = found[1] if found else re.sub(r"\d+", "#", re.sub(r"id \S+", "", notes))[:120]
+    swept = "epnone" in notes
+    return f"{row.source} {row.engine} {row.device} {row.model} {row.quantization} {said} {swept}"
+
+
+def _unusable(raw: dict[str, Any]) -> str:
+    """Why a row cannot be asked, or nothing."""
+    notes, source = raw["notes"], raw["set"]
+    for name, reason in SUSPECT:
+        if source == name:
+            return reason
+    if source.startswith("mlperf"):
+        return "MLPerf: the arrival rate and the layout are not stated"
+    if raw["engine"] not in ENGINES:
+        return f"an engine that kvplan does not know ({raw['engine'][:30]})"
+    if raw["model"] not in MODELS:
+        return f"a model without a config here ({raw['model'][:40]})"
+    if "SPECULATIVE" in notes or "speculative" in notes.lower():
+        return "speculative decoding of an unstated acceptance"
+    if "wip=True" in notes:
+        return "labelled work in progress by its authors"
+    if raw["metric"] == "ITL ms":
+        return "time between tokens beside a time per output token of the same run"
+    if (raw.get("weights") or "") not in FORMATS:
+        return f"weights in {raw.get('weights')}"
+    if not raw.get("gpu") or raw["value"] <= 0:
+        return "no card or no value"
+    if raw["model"] == "Qwen/Qwen3-32B" and raw["gpu"] == "GB200":
+        return "Qwen3-32B on GB200, which contradicts itself"
+    return ""
+
+
+def _traffic(raw: dict[str, Any]) -> dict[str, Any] | str:
+    """Lengths, clients and the kind of run; or why they are not known."""
+    source = raw["set"]
+    prompt, output = float(raw.get("isl") or 0), float(raw.get("osl") or 0)
+    if source == "accelmark":
+        return _accelmark(raw)
+    if not prompt and source != "xiongjiedai":
+        return "lengths are not stated"
+    if source == "aic-silicon":
+        drawn = 0.9 if _is_drawn(raw) else 1.0
+        return _loop(prompt * drawn, output * drawn, int(raw["concurrency"]))
+    if source == "xiongjiedai":
+        kind = "prefill" if raw["metric"] == "prefill tok/s" else "single"
+        return {
+            "kind": kind,
+            "prompt": prompt or 1.0,
+            "output": output or 1.0,
+            "concurrency": 1,
+        }
+    if source == "trtllm-perf-overview":
+        return {"kind": "queued", "prompt": prompt, "output": output, "concurrency": 1 << 20}
+    if source == "vultr":
+        return _loop(prompt, output, int(raw["concurrency"]))
+    if source == "gpustack-lab":
+        clients = raw.get("concurrency")
+        return (
+            _loop(prompt, output, round(clients))
+            if clients
+            else ("all requests at once: the batch varies over the run")
+        )
+    if source == "trtllm-static" and raw["metric"] == "TTFT ms":
+        return {"kind": "prefill", "prompt": float(prompt), "output": 1.0, "concurrency": 1}
+    if source == "trtllm-static" and raw.get("max_batch"):
+        return {
+            "kind": "static",
+            "prompt": prompt,
+            "output": output,
+            "concurrency": int(raw["max_batch"]),
+        }
+    if raw.get("concurrency") == 1 and source == "issue":
+        return _loop(prompt, output, 1)
+    return "requests at a rate or all at once: the batch varies over the run"
+
+
+def _loop(prompt: float, output: float, clients: int) -> dict[str, Any]:
+    kind = "single" if clients == 1 else "loop"
+    return {"kind": kind, "prompt": float(prompt), "output": float(output), "concurrency": clients}
+
+
+def _accelmark(raw: dict[str, Any]) -> dict[str, Any] | str:
+    """ShareGPT's lengths at the median, one request at a time."""
+    if "long-context" in raw["notes"]:
+        return "lengths are not stated"
+    if raw.get("concurrency") != 1:
+        return "requests at a rate or all at once: the batch varies over the run"
+    return {"kind": "single", "prompt": 280.0, "output": 310.0, "concurrency": 1}
+
+
+def _layout(raw: dict[str, Any]) -> dict[str, Any] | str:
+    """Cards and ranks; or why they are not known.
+
+    Some rows of InferenceX multiply tensor by expert parallelism (64 = 8 × 8 on a node of eight):
+    their tensor parallelism is the quotient.
+    """
+    gpus, tp = int(raw.get("gpu_count") or 1), int(raw.get("tp") or 0)
+    ep, pp = int(raw.get("ep") or 1), int(raw.get("pp") or 1)
+    found = re.search(r"attention_dp (\d+), moe_tp (\d+)", raw["notes"])
+    dp = int(found[1]) if found else 1
+    if raw["set"] == "trtllm-perf-overview" and "attention-DP" in raw["notes"]:
+        dp = gpus
+    if raw["set"] == "aic-silicon" and gpus > 8 and ep > 1 and gpus == ep * ep:
+        gpus, tp, dp = gpus // ep, (tp if tp == 1 else tp // ep), (ep if dp > 1 else 1)
+    if gpus > 8 or (gpus > 4 and raw["gpu"].startswith("GB")):
+        return "more cards than a node has: prefill and decode apart, or summed"
+    if raw["set"] == "aic-silicon" and dp > 1 and tp > 1:
+        return "attention ranks and tensor ranks that do not multiply to the cards"
+    tp = gpus // pp if dp > 1 else (tp or gpus)
+    if raw["set"] == "accelmark" and tp < gpus:
+        gpus = tp
+    return {
+        "gpus": gpus,
+        "tp": tp,
+        "pp": pp,
+        "experts_dealt": ep > 1,
+        "attention_dp": dp > 1,
+    }
+
+
+def _version(said: str) -> str | None:
+    """A release by its number."""
+    found = re.search(r"\d+\.\d+(\.\d+)?", said)
+    return found[0] if found else None
+
+
+def _kv(raw: dict[str, Any]) -> str:
+    """The cache's format: stated, or what the recipes of a source use.
+
+    TensorRT-LLM's quantised checkpoints and InferenceX's recipes for vLLM keep it in fp8; SGLang's
+    do on Blackwell.
+    """
+    stated = raw.get("kv") or ""
+    if stated in ("fp8", "auto", "fp16", "f16"):
+        return "fp8" if stated == "fp8" else "auto"
+    quantised = (raw.get("weights") or "") in ("fp8", "fp4", "nvfp4")
+    blackwell = raw["gpu"].startswith(("B200", "B300", "GB"))
+    engine = raw["engine"]
+    if engine == "TensorRT-LLM":
+        return "fp8" if quantised else "auto"
+    if raw["set"] == "aic-silicon" and "gap-analysis" not in raw["notes"] and quantised:
+        return "fp8" if engine == "vLLM" or blackwell else "auto"
+    return "auto"
+
+
+def split(found: list[Row], seed: int = SEED) -> frozenset[str]:
+    """The models kept aside: one of every three, drawn among those with as many rows.
+
+    Dense models and mixtures apart, each sorted by rows: a draw over all would as likely as not
+    put the few models with most of the rows on one side.
+    """
+    drawn = random.Random(seed)
+    count = Counter(row.group for row in found)
+    aside: set[str] = set()
+    for mixed in (False, True):
+        names = [name for name in count if (name in MIXTURES) == mixed]
+        names.sort(key=lambda name: (-count[name], name))
+        for start in range(0, len(names), 3):
+            aside.add(drawn.choice(names[start : start + 3]))
+    return frozenset(aside)
+
+
+MIXTURES: Final = frozenset({
+    "DeepSeek V3", "DeepSeek V3.2", "Llama 4 Scout", "Llama 4 Maverick", "Qwen3 30B-A3B",
+    "Qwen3 235B-A22B", "Qwen3.5 397B-A17B", "gpt-oss 120B", "gpt-oss 20B", "Kimi K2", "GLM 4.5 Air",
+    "GLM 4.6", "Mixtral 8x7B", "Nemotron 3",
+})  # fmt: skip
+
+
+def kinds(found: list[Row]) -> Iterator[tuple[str, int]]:
+    """How many rows there are of each kind and metric."""
+    yield from Counter(f"{row.kind} {row.metric}" for row in found).most_common()

@@ -6,7 +6,12 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
 
 from kvplan.web.jobs import Job, Reply
 from kvplan.web.workers import Kept, Workers, key_of
@@ -101,3 +106,33 @@ def test_what_is_kept_is_bounded() -> None:
     assert kept.get("a") is not None
     assert kept.get("b") is None
     assert kept.get("large") is None
+
+
+CLOSED = """
+import os, sys
+from kvplan.web.closed import close
+close()
+import kvplan
+assert kvplan.fit("llama-3.1-8b", gpu="h100").sequences
+for act in (open, os.listdir, lambda path: os.open(path, os.O_RDONLY)):
+    try:
+        act(sys.argv[1])
+    except PermissionError:
+        continue
+    sys.exit("opened")
+"""
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "/etc", ".", "../x", "/root"])
+def test_a_worker_opens_no_other_file(path: str, tmp_path: Path) -> None:
+    """The interpreter itself refuses: whatever a verb would open, by whatever name."""
+    (tmp_path / "x").write_text("secret")
+    done = subprocess.run(
+        [sys.executable, "-c", CLOSED, path],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (0, "") == (done.returncode, done.stderr)

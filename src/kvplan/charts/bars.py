@@ -14,7 +14,8 @@ from kvplan.core.units import GIB, format_gib
 def ledger_bars(ledgers: Mapping[str, Ledger], title: str) -> Any:
     """A bar of named terms for each ledger, the same colour for the same term."""
     alt = load_altair()
-    names = list(dict.fromkeys(term.name for ledger in ledgers.values() for term in ledger))
+    fullest_first = sorted(ledgers.values(), key=lambda ledger: -len(ledger.terms))
+    names = list(dict.fromkeys(term.name for ledger in fullest_first for term in ledger))
     rows = [
         {
             "of": of,

@@ -54,15 +54,22 @@ def is_offline() -> bool:
 
 def snapshot(repo_id: str, revision: str) -> Path | None:
     """The folder where huggingface_hub keeps a revision that it has downloaded."""
-    given = os.environ.get("HF_HUB_CACHE")
-    root = (Path(given).expanduser() if given else _home() / "hub") / (
-        f"models--{repo_id.replace('/', '--')}"
-    )
+    root = _hub_cache() / f"models--{repo_id.replace('/', '--')}"
     commit = _text_of(root / "refs" / (revision or "main")) or revision
     folder = root / "snapshots" / commit
     if commit and re.fullmatch(r"[\w.-]+", commit) and folder.is_dir():
         return folder
     return None
+
+
+def folders() -> tuple[Path, ...]:
+    """Where huggingface_hub keeps its downloads and its token."""
+    return _hub_cache(), _home()
+
+
+def _hub_cache() -> Path:
+    given = os.environ.get("HF_HUB_CACHE")
+    return Path(given).expanduser() if given else _home() / "hub"
 
 
 def _home() -> Path:

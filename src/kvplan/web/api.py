@@ -120,7 +120,8 @@ def example(verb: Verb) -> dict[str, Any]:
 
 
 EXAMPLE_TEXTS = {
-    "explain": "INFO Available KV cache memory: 39.28 GiB\nINFO GPU KV cache size: 321,776 tokens\n"
+    "prefix": '{"prompt": "A handbook. What is it?"}\n{"prompt": "A handbook. Who wrote it?"}\n',
+    "explain": "Available KV cache memory: 39.28 GiB\nGPU KV cache size: 321,776 tokens\n",
 }
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from kvplan.charts import chart_of, parts_of
 from kvplan.charts.bars import ledger_bars
 from kvplan.core.errors import BadValue, KvplanError
+from kvplan.readers.hub_cache import folder_of
 from kvplan.web.ask import ask
 from kvplan.web.compare import asked
 from kvplan.web.forms import question_of
@@ -75,7 +75,7 @@ def script() -> str:
 
     import vl_convert
 
-    kept = _cache() / f"vega-{version('vl-convert-python')}.js"
+    kept = folder_of("page") / f"vega-{version('vl-convert-python')}.js"
     try:
         return kept.read_text(encoding="utf-8")
     except (OSError, ValueError):
@@ -89,7 +89,3 @@ def script() -> str:
     except OSError:
         pass
     return found
-
-
-def _cache() -> Path:
-    return Path(os.environ.get("KVPLAN_CACHE") or "~/.cache/kvplan").expanduser() / "page"

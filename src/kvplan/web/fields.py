@@ -18,11 +18,8 @@ import kvplan
 from kvplan.core.errors import BadValue
 from kvplan.engines.flags import switch
 from kvplan.readers.json_text import parse_json
+from kvplan.web.verbs import VERBS
 
-# Keywords that are the server's to set, or that name files of the machine.
-NOT_ASKED = frozenset(
-    {"offline", "replay", "output_folder", "progress", "trace", "jobs", "workers"}
-)
 MAX_TEXT = 1 << 16  # characters of a value that is no document
 MAX_VALUES = 64
 LABELS = {
@@ -33,6 +30,7 @@ LABELS = {
 HELP = {
     "model": "A catalogue name, a hub id (org/name), or a config.json as an object.",
     "log": "The text of a start-up log of any engine, or of a server's /metrics.",
+    "requests": "The text of the requests: a line of JSON each, with messages, a prompt or tokens.",
     "second": "The text of a later log: what changed, and why the pool moved.",
 }
 
@@ -59,11 +57,11 @@ class Field(NamedTuple):
 @cache
 def fields_of(verb: str) -> Mapping[str, Field]:
     """The keys of a verb by name, in the function's order."""
-    options = _options(verb)
-    found = {}
+    options, found = _options(verb), {}
+    hidden = {"offline", "progress", *VERBS[verb].never}
     for keyword, parameter in inspect.signature(getattr(kvplan, verb)).parameters.items():
         name = keyword.rstrip("_")
-        if name in NOT_ASKED or parameter.kind is parameter.VAR_KEYWORD:
+        if name in hidden or parameter.kind is parameter.VAR_KEYWORD:
             continue
         option = options.get(name) or options.get(f"{name}s")
         found[name] = Field(

@@ -9,7 +9,8 @@ class Verb(NamedTuple):
     """A verb: what its page is called and asks, its main fields, and the keys that documents fill.
 
     ``main`` are the keys that its form shows at once, the others stand behind "More". ``pasted``
-    are keys whose values are documents themselves (a log, requests), never the name of one.
+    are keys whose values are documents themselves (a log, requests), never the name of one;
+    ``never`` are the function's keywords that name files of the machine, or are of no use here.
     """
 
     name: str
@@ -18,6 +19,7 @@ class Verb(NamedTuple):
     main: tuple[str, ...]
     example: dict[str, str]
     pasted: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
 
 
 VERBS = {
@@ -38,6 +40,35 @@ VERBS = {
             {"model": "Qwen/Qwen3-32B", "context": "4k,32k,128k"},
         ),
         Verb(
+            "advise",
+            "Which card?",
+            "The cheapest card and layout for a model and its users, and why the others lose.",
+            ("model", "users", "context", "ttft", "tpot", "budget", "gpu"),
+            {"model": "Qwen/Qwen3-32B", "users": "50", "context": "32k"},
+        ),
+        Verb(
+            "simulate",
+            "Simulate",
+            "What traffic does to a plan over time, as the engine's own scheduler decides.",
+            ("model", "gpu", "gpus", "rate", "prompt", "output", "requests"),
+            {
+                "model": "meta-llama/Llama-3.1-8B", "gpu": "h100-sxm-80gb", "rate": "4",
+                "prompt": "2048", "output": "256", "requests": "300",
+            },
+            never=(
+                "trace", "columns", "recorded", "tokenizer", "workload", "time", "step_by_step",
+            ),
+        ),
+        Verb(
+            "prefix",
+            "Prefixes",
+            "What requests share, what an engine reuses of it, and where they part.",
+            ("engine", "block_size", "model", "gpu"),
+            {},
+            pasted=("requests",),
+            never=("tokenizer",),
+        ),
+        Verb(
             "explain",
             "Read a log",
             "What an engine printed when it started: every GiB, what went wrong, what would fit.",
@@ -46,4 +77,4 @@ VERBS = {
             pasted=("log", "second"),
         ),
     )
-}
+}  # fmt: skip

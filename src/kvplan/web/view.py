@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from kvplan.charts import parts_of
 from kvplan.core.units import format_bytes, format_seconds
+from kvplan.planning.advise import AdviseAnswer
 from kvplan.planning.answer import Answer
 from kvplan.planning.explain import ExplainAnswer
 from kvplan.planning.fit import FitAnswer
@@ -57,12 +58,21 @@ def view_of(answer: Answer, given: Mapping[str, Any]) -> dict[str, Any]:
         "explanation": form.explanation(answer),
         "plots": [(name, HEADINGS.get(name, name)) for name in parts_of(answer.verb)],
         "warnings": list(answer.warnings),
+        "good": _good(answer),
     }
+    shown["headline"] = next((one.title for one in shown["tables"]), "")
     if isinstance(answer, FitAnswer):
         shown |= _fit(answer, given)
     if isinstance(answer, ExplainAnswer):
         shown |= _explain(answer, given)
     return shown
+
+
+def _good(answer: Answer) -> bool | None:
+    """Whether the answer is yes or no; None where it is neither."""
+    if isinstance(answer, AdviseAnswer):
+        return answer.best is not None
+    return answer.fits if isinstance(answer, FitAnswer) else None
 
 
 def _explain(answer: ExplainAnswer, given: Mapping[str, Any]) -> dict[str, Any]:

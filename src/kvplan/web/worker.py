@@ -14,6 +14,7 @@ import struct
 import sys
 from typing import BinaryIO
 
+from kvplan.web.closed import close
 from kvplan.web.jobs import Job, perform
 from kvplan.web.verbs import VERBS
 
@@ -29,6 +30,7 @@ def packed(value: object) -> bytes:
 def main() -> None:
     """Answer until the input ends."""
     source = sys.stdin.buffer
+    close()
     perform(Job("page", "fit", VERBS["fit"].example, "answer", True))  # what it needs is read now
     # What a library prints must not get between two replies.
     sink = os.fdopen(os.dup(1), "wb")

@@ -81,6 +81,7 @@ class Copies:
             decoders=copies if first else (),
             decode_router=router_of("least-loaded"),
             moved_s=self._moved_s,
+            skipping=None if step_by_step else cost,
             progress=progress,
         )
         return loop.run(), _extras([*first, *copies])

@@ -10,11 +10,13 @@ came until it begins; among equals the first that was queued is first.
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, NamedTuple
 
+from kvplan.core.step import StepCost
 from kvplan.simulation.clients import Clients
 from kvplan.simulation.outcome import Outcome
 from kvplan.simulation.record import Recorder
@@ -23,6 +25,7 @@ from kvplan.simulation.servers.base import Batch, Request, Server
 from kvplan.simulation.traffic import Traffic
 
 ARRIVAL, END, WAKE = 0, 1, 2
+MANY: Final = 1 << 40  # steps
 FEW_EVENTS: Final = 4096  # between two reports of progress
 
 StepTime = Callable[[Batch], float]
@@ -42,7 +45,8 @@ class Loop:
     """Servers behind a router, and the clients that ask them.
 
     ``decoders`` are servers that take over after the first token, ``moved_s`` the time that a
-    prompt's cache is under way to one.
+    prompt's cache is under way to one. With ``skipping``, the cost that ``step_s`` asks, steps that
+    change nothing but lengths are taken together.
     """
 
     traffic: Traffic
@@ -52,6 +56,7 @@ class Loop:
     decoders: Sequence[Server] = ()
     decode_router: Router | None = None
     moved_s: Callable[[Request], float] | None = None
+    skipping: StepCost | None = None
     progress: Callable[[int], None] | None = None
     now: float = 0.0
     events: list[Event] = field(default_factory=list)
@@ -116,12 +121,37 @@ class Loop:
         if batch is None:
             self.busy.discard(id(server))
             return
-        self.recorder.num_steps += 1
-        lasts = batch.waits_s + max(self.step_s(batch), batch.loads_s)
-        self._at(self.now + lasts, END, partial(self._end, server))
+        ends, together = self._together(server, batch)
+        self.recorder.num_steps += 1 + together
+        self._at(ends, END, partial(self._end, server, together, self.now))
 
-    def _end(self, server: Server) -> None:
+    def _together(self, server: Server, batch: Batch) -> tuple[float, int]:
+        """When the step ends, and how many like it go before it.
+
+        A step that ends after the next event is the last of them: what comes is seen behind it.
+        """
+        lasts = batch.waits_s + max(self.step_s(batch), batch.loads_s)
+        ends, together = self.now + lasts, 0
+        if self.skipping is None or batch.chunks or batch.waits_s or batch.loads_s:
+            return ends, 0
+        quiet = server.quiet_steps()
+        if quiet < 1:
+            return ends, 0
+        rise, most = rise_of(self.skipping, batch.contexts)
+        quiet = min(quiet, most)
+        following = self.events[0].time_s if self.events else math.inf
+        while together < quiet and ends < following:
+            lasts += rise
+            ends += lasts
+            together += 1
+        return ends, together
+
+    def _end(self, server: Server, together: int, began: float) -> None:
         """The step is over: who has its first token, who is done, and what comes next."""
+        if together:
+            before = server.used_blocks
+            server.skip(together)
+            self.recorder.ramp(server.used_blocks - before, self.now - began)
         finished = server.end_step()
         for request in server.begun:
             request.first_token_s = self.now
@@ -158,3 +188,19 @@ class Loop:
         self.ended += 1
         for due in self.clients.ended(request, self.now):
             self._at(due.time_s, ARRIVAL, partial(self._arrive, due.request))
+
+
+def rise_of(cost: StepCost, contexts: Sequence[int]) -> tuple[float, int]:
+    """What each further decode step takes longer, and for how many steps that holds.
+
+    A context that has reached a layer's window costs no more there.
+    """
+    rise, most = 0.0, MANY
+    for group in cost.attention:
+        if group.window is None:
+            rise += group.read_s * len(contexts)
+            continue
+        below = [group.window - context for context in contexts if context < group.window]
+        rise += group.read_s * len(below)
+        most = min([most, *below])
+    return rise, most

@@ -71,6 +71,11 @@ class Recorder:
             counts.queried_tokens, counts.hit_tokens, counts.preemptions,
         ))  # fmt: skip
 
+    def ramp(self, more: int, lasted: float) -> None:
+        """So many blocks more came into use evenly over a time that was counted without them."""
+        self.used.area += more / 2 * lasted
+        self.used.peak = max(self.used.peak, sum(server.used_blocks for server in self.servers))
+
     def look(self, now: float) -> None:
         """The state of all servers from now on."""
         for gauge in (self.used, self.running, self.waiting):

@@ -191,6 +191,17 @@ class Server(ABC):
         if request.generated == 1:
             self.begun.append(request)
 
+    def quiet_steps(self) -> int:
+        """Steps like the planned one that come before it, as far as nothing but lengths changes.
+
+        Of a planned step that decodes alone: nobody ends, nobody enters, nobody gives way.
+        """
+        return 0
+
+    def skip(self, steps: int) -> None:
+        """So many steps are over, the planned one not among them."""
+        raise NotImplementedError
+
     def cached_tokens(self, request: Request) -> int:
         """Tokens of a prompt that it would find here; it changes nothing."""
         return 0

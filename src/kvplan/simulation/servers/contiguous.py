@@ -44,6 +44,7 @@ class ContiguousServer(Server):
     runs: list[tuple[int, int, int]] = field(default_factory=list)  # start, length, request
     places: dict[Request, tuple[int, int, int]] = field(default_factory=dict)
     chunks: list[tuple[Request, int]] = field(default_factory=list)
+    fragmented: bool = False  # of the planned step: somebody waits who would fit in pieces
     waste: Waste = field(default_factory=Waste)
 
     def __post_init__(self) -> None:
@@ -113,6 +114,24 @@ class ContiguousServer(Server):
             self.runs.remove(self.places.pop(request))
         return finished
 
+    def quiet_steps(self) -> int:
+        """Until the next answer is whole: runs do not grow."""
+        if self.chunks or not self.running:
+            return 0
+        return min(request.remaining for request in self.running) - 1
+
+    def skip(self, steps: int) -> None:
+        """The planned step was noted; the others each have a token more of everybody."""
+        for request in self.running:
+            request.computed += steps
+            request.generated += steps
+            later = request.computed * steps - steps * (steps - 1) // 2
+            need, (_, length, _) = request.prompt + request.output, self.places[request]
+            self.waste.used += later
+            self.waste.not_yet_used += need * steps - later
+            self.waste.never_used += (length - need) * steps
+        self._note_free(steps)
+
     def check_integrity(self) -> None:
         """Runs lie in the pool, apart from each other, one for each that runs."""
         end = 0
@@ -165,8 +184,13 @@ class ContiguousServer(Server):
             self.waste.not_yet_used += need - request.computed
             self.waste.never_used += length - need
         free = self.tokens - self.used_blocks
-        waits = self.waiting and len(self.running) < self.max_running
-        if waits and self.reserved(self.waiting[0]) <= free:
-            self.waste.scattered += free
+        waits = bool(self.waiting) and len(self.running) < self.max_running
+        self.fragmented = waits and self.reserved(self.waiting[0]) <= free
+        self._note_free(1)
+
+    def _note_free(self, steps: int) -> None:
+        free = self.tokens - self.used_blocks
+        if self.fragmented:
+            self.waste.scattered += free * steps
         else:
-            self.waste.free += free
+            self.waste.free += free * steps

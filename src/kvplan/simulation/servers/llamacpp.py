@@ -138,6 +138,21 @@ class LlamaServer(Server):
         kept = sum(segment.tokens for entry in self.host for segment in entry)
         assert kept <= self.settings.host_tokens, f"{kept} tokens in host memory"
 
+    def quiet_steps(self) -> int:
+        """Until an answer is whole, a slot full, or the cells run out."""
+        if self.chunks or not self.running:
+            return 0
+        used = sum(slot.tokens for slot in self.slots)
+        most = self.settings.slot_cells
+        ends = min(min(r.remaining, most - 1 - r.computed) for r in self.running)
+        return max(0, min(ends, (self.settings.cells - used) // len(self.running)) - 1)
+
+    def skip(self, steps: int) -> None:
+        """Each has so many tokens more."""
+        for request in self.running:
+            request.computed += steps
+            request.generated += steps
+
     # Slots
 
     def choose(self, request: Request) -> Slot | None:

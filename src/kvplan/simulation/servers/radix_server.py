@@ -8,6 +8,7 @@ the tree; what another put there meanwhile is kept once.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kvplan.core.units import round_up
@@ -108,6 +109,27 @@ class RadixServer(Server):
         self.loading = 0
         self.counts.moved_s += seconds
         return seconds
+
+    def decoded(self, requests: Sequence[Request], steps: int) -> None:
+        """So many tokens of each, its pages taken step by step, as eviction is.
+
+        The page of the planned step is there already: ``own`` reaches one token further.
+        """
+        page = self.page
+        due = [0] * page
+        for request in requests:
+            # The step after s more tokens needs a page where computed + s is a multiple of it.
+            due[-request.computed % page] += 1
+        for step in range(1, steps + 1):
+            need = page * due[step % page]
+            if need and self.free < need:
+                self.evict(need)
+            self.free -= need
+        for request in requests:
+            held = self.held[request]
+            request.computed += steps
+            request.generated += steps
+            held.own = round_up(request.known, page) - held.shared
 
     def compute(self, request: Request, length: int) -> None:
         """A chunk is computed and enters the tree."""

@@ -141,6 +141,20 @@ class SglangServer(RadixServer):
             self.release(request, keep=True)
         return finished
 
+    def quiet_steps(self) -> int:
+        """Until the next answer is whole, while nobody waits who could enter and the pool lasts."""
+        if self.partial is not None or (self.waiting and not self.full) or not self.running:
+            return 0
+        page = self.page
+        room = (self.free + self.tree.evictable) // page // len(self.running) * page
+        return max(0, min(*(request.remaining for request in self.running), room) - 1)
+
+    def skip(self, steps: int) -> None:
+        """Each step lets the ratio decay."""
+        self.decoded(self.running, steps)
+        for _ in range(steps):
+            self.ratio.decay()
+
     # Prefill
 
     def _prefill(self) -> None:

@@ -71,6 +71,16 @@ class TensorRTServer(RadixServer):
             self.release(request, keep=True)
         return finished
 
+    def quiet_steps(self) -> int:
+        """Until the next answer is whole: whoever waits has no room before that."""
+        if self.step or not self.decoding:
+            return 0
+        return min(request.remaining for request in self.decoding) - 1
+
+    def skip(self, steps: int) -> None:
+        """Pages were promised at admission."""
+        self.decoded(self.decoding, steps)
+
     def needed(self, request: Request) -> int:
         """Tokens of pages that a request will still take until it is done."""
         held = self.held.get(request)

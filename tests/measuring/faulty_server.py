@@ -56,6 +56,9 @@ class Answering:
     async def stream(self, *parts: bytes, pause_s: float = 0.0) -> None:
         await self.say(HEAD, *map(chunk, parts), pause_s=pause_s)
 
+    async def stream_on(self, *parts: bytes) -> None:
+        await self.say(*map(chunk, parts))
+
     async def whole(self, status: str, body: bytes, kind: str = "application/json") -> None:
         head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
         await self.say(head.encode() + body)
@@ -73,6 +76,9 @@ class Faulty:
     """Where it listens, and what it was asked."""
 
     script: Script
+    pages: dict[str, Callable[[dict[str, Any]], bytes]] = field(
+        default_factory=lambda: {"/v1/models": lambda _: b'{"data": [{"id": "faulty"}]}'}
+    )
     address: str = ""
     asked: list[Answering] = field(default_factory=list)
 
@@ -86,8 +92,8 @@ class Faulty:
                 )  # fmt: skip
                 body = json.loads(await reader.readexactly(length) or b"{}")
                 one = Answering(reader, writer, head.split()[1], body, len(self.asked))
-                if one.path == "/v1/models":
-                    await one.whole("200 OK", b'{"data": [{"id": "faulty"}]}')
+                if one.path in self.pages:
+                    await one.whole("200 OK", self.pages[one.path](one.body))
                 elif "completions" not in one.path:
                     await one.whole("404 Not Found", b"{}")
                 else:
@@ -97,9 +103,12 @@ class Faulty:
 
 
 @contextmanager
-def faulty(script: Script) -> Iterator[Faulty]:
+def faulty(
+    script: Script, pages: dict[str, Callable[[dict[str, Any]], bytes]] | None = None
+) -> Iterator[Faulty]:
     """The server while the context lasts."""
-    loop, made = asyncio.new_event_loop(), Faulty(script)
+    loop = asyncio.new_event_loop()
+    made = Faulty(script) if pages is None else Faulty(script, pages)
     ready = threading.Event()
 
     async def start() -> asyncio.Server:

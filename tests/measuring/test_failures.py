@@ -24,8 +24,11 @@ from tests.measuring.faulty_server import (
     text,
 )
 
-LIMITS = Limits(connect_s=1, first_token_s=0.15, between_s=0.15, total_s=0.4)
-FOREVER_S = 5.0
+# A loaded machine is slow: only where a limit is what is tested is it short.
+PATIENT = Limits(connect_s=5, first_token_s=5, between_s=5, total_s=20)
+LIMITS = Limits(connect_s=5, first_token_s=0.5, between_s=0.5, total_s=1.2)
+TIMED = ("first_token_timeout", "stalled", "too_long")
+FOREVER_S = 30.0
 
 
 async def quiet(one: Answering) -> None:
@@ -144,7 +147,7 @@ CASES: dict[str, tuple[Script, str, int]] = {
     "comments keep the line alive": (pings_alone, "first_token_timeout", 0),
     "stalls between tokens": (stalls, "stalled", 2),
     "comments after a token": (pings_after_a_token, "stalled", 1),
-    "tokens without end": (never_ends, "too_long", 5),
+    "tokens without end": (never_ends, "too_long", 3),
     "resets in the stream": (resets, "reset", 2),
     "resets before an answer": (resets_at_once, "reset", 0),
     "closes in the stream": (breaks_off, "truncated", 2),
@@ -171,8 +174,9 @@ CASES: dict[str, tuple[Script, str, int]] = {
 }
 
 
-def ask(script: Script, limits: Limits = LIMITS, times: int = 1) -> list[Reply]:
+def ask(script: Script, kind: str = "", times: int = 1) -> list[Reply]:
     """So many requests one after the other through one client."""
+    limits = LIMITS if kind in TIMED else PATIENT
 
     async def asking(address: str) -> list[Reply]:
         client = Client(Address(address), limits)
@@ -190,11 +194,11 @@ def test_every_failure_has_its_kind(name: str) -> None:
     """It ends in time, says how, and keeps the tokens that came."""
     script, kind, tokens = CASES[name]
     start = time.perf_counter()
-    reply = ask(script)[0]
+    reply = ask(script, kind)[0]
 
     assert kind == reply.failure
-    assert time.perf_counter() - start < 3
-    assert len(reply.arrived) >= tokens if tokens > 2 else len(reply.arrived) == tokens
+    assert time.perf_counter() - start < 4.5
+    assert len(reply.arrived) >= tokens if kind == "too_long" else len(reply.arrived) == tokens
     assert reply.ended_s >= reply.sent_s
 
 
@@ -230,7 +234,7 @@ async def two_tokens(one: Answering) -> None:
 def test_the_next_request_is_answered(name: str) -> None:
     """After any failure the client goes on with a connection that works."""
     script, kind, _ = CASES[name]
-    replies = ask(alternating(two_tokens, script), times=3)
+    replies = ask(alternating(two_tokens, script), kind, times=3)
 
     assert [None, kind, None] == [reply.failure for reply in replies]
     assert [2, 2] == [reply.tokens for reply in replies[::2]]

@@ -2,8 +2,8 @@
 
 A block far larger than any cache is copied from one place to another again and again; the bytes
 read and written over the least time are the bandwidth. The time is the thread's own, so that
-waiting for a core does not count, and other work that uses the memory only makes a run slower: the fastest
-is the one that says what the memory can do.
+waiting for a core does not count, and other work that uses the memory only makes a run slower: the
+fastest is the one that says what the memory can do.
 """
 
 from __future__ import annotations

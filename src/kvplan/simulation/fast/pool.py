@@ -13,14 +13,16 @@ from kvplan.simulation.fast.compiled import compiled
 from kvplan.simulation.fast.layout import NONE, Pool, Words
 
 MIX = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: neighbours are spread
-HALF = np.uint64(32)
+HALF, EIGHT, SEVEN = np.uint64(32), np.uint64(3), np.uint64(7)
 
 
 @compiled
-def home(key: int, mask: int) -> np.int64:
-    """Where a key's search begins."""
-    mixed = np.uint64(key) * MIX
-    return np.int64((mixed ^ (mixed >> HALF)) & np.uint64(mask))
+def home(key: int, shift: int, mask: int) -> np.int64:
+    """Where a key's search begins: eight blocks that follow each other are neighbours."""
+    place = np.uint64(key) >> np.uint64(shift)
+    mixed = (place >> EIGHT) * MIX
+    spread = ((mixed ^ (mixed >> HALF)) << EIGHT) | (place & SEVEN)
+    return np.int64(spread & np.uint64(mask))
 
 
 @compiled
@@ -28,7 +30,7 @@ def seek(pool: Pool, key: int) -> int:
     """The row of a key, or the empty row where it would be."""
     index = pool.index
     mask = len(index) - 1
-    at = home(key, mask)
+    at = home(key, pool.state[0].shift, mask)
     while index[at].key != key and index[at].key != NONE:
         at = (at + 1) & mask
     return at
@@ -44,14 +46,14 @@ def find_block(pool: Pool, key: int) -> int:
 @compiled
 def close_up(pool: Pool, hole: int) -> None:
     """Moves rows behind an emptied one, so that each is reached from its home."""
-    index = pool.index
+    index, shift = pool.index, pool.state[0].shift
     mask = len(index) - 1
     at = hole
     while True:
         at = (at + 1) & mask
         if index[at].key == NONE:
             break
-        if ((at - home(index[at].key, mask)) & mask) >= ((at - hole) & mask):
+        if ((at - home(index[at].key, shift, mask)) & mask) >= ((at - hole) & mask):
             index[hole] = index[at]
             hole = at
     index[hole].key = NONE

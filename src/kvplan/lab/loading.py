@@ -81,12 +81,17 @@ def load(
 def _source(name: str | None, offline: bool) -> tuple[str, dict[str, Any]]:
     """What transformers is asked for: a name or folder, and the file in it."""
     if name is None or name.lower() == DEFAULT:
-        path = embedded_weights(None, offline=offline)
+        try:
+            path = embedded_weights(None, offline=offline)
+        except SourceUnreachable as error:
+            hint = "Pass a model of your own with --model NAME, FOLDER or FILE.gguf."
+            raise SourceUnreachable(error.message, hint) from None
         return str(path.parent), {"gguf_file": path.name}
     path = Path(name).expanduser()
     if path.suffix.lower() == ".gguf":
-        path = embedded_weights(path)
-        return str(path.parent), {"gguf_file": path.name}
+        if not path.is_file():
+            raise SourceUnreachable(f"--model {str(path)[:200]} is no file.")
+        return str(path.absolute().parent), {"gguf_file": path.name}
     if path.exists():
         return str(path), {}
     return name, {}

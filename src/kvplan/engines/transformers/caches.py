@@ -20,7 +20,7 @@ from kvplan.core.errors import BadValue
 from kvplan.core.formats import Format
 from kvplan.core.latent_windows import SlidingLatentAttention
 from kvplan.core.layers import INT64_BYTES, FullAttention, Layer, SlidingWindow
-from kvplan.core.units import ceil_div
+from kvplan.core.units import ceil_div, round_up
 
 SCALE_BYTES: Final = 4  # the fp8 backend's, one for the keys and one for the values of a layer
 QUANTO_BITS: Final = (2, 4)
@@ -96,12 +96,15 @@ class QuantisedCache(SequenceCache):
     """Groups of ``group`` elements with a scale and a zero point in the model's type.
 
     A prompt is quantised at once; what is generated waits whole until ``residual`` tokens are
-    there, and then all is quantised again (QuantizedLayer.update).
+    there, and then all is quantised again (QuantizedLayer.update). ``groups_a_row``: quanto packs
+    so many groups into the bytes of one and fills up the last (optimum-quanto 0.2.7,
+    tensor/packed.py, pack_weights); hqq has no such rest.
     """
 
     bits: int
     group: int
     residual: int
+    groups_a_row: int = 1
 
     name: ClassVar[str] = "quantized"
 
@@ -131,7 +134,8 @@ class QuantisedCache(SequenceCache):
         elements = tokens * heads * dim
         element_bytes = self.curve.fmt.keys(1, 1, 1).raw
         groups = ceil_div(elements, self.group)
-        return ceil_div(elements * self.bits, 8) + groups * 2 * element_bytes
+        filled = (round_up(groups, self.groups_a_row) - groups) * self.group
+        return ceil_div((elements + filled) * self.bits, 8) + groups * 2 * element_bytes
 
     def working(self, tokens: int) -> int:
         """One layer's keys and values read back, and joined with the new ones."""
@@ -250,4 +254,5 @@ def quantised(curve: Curve, backend: str, bits: int, group: int, residual: int) 
     if bits not in known:
         listed = ", ".join(map(str, known))
         raise BadValue(f"The backend {backend} has no {bits} bits: it has {listed}.")
-    return QuantisedCache(curve=curve, bits=bits, group=group, residual=residual)
+    rows = 8 // bits if backend == "quanto" else 1
+    return QuantisedCache(curve=curve, bits=bits, group=group, residual=residual, groups_a_row=rows)

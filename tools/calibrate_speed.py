@@ -112,17 +112,26 @@ def rates(listed: list[Parameter], values: Any, found: Columns) -> Columns:
     return rates_of({name: np.exp(log) for name, log in logs.items()})
 
 
-def fit(found: Columns) -> tuple[list[Parameter], Any]:
-    """The numbers that the rows ask for: Levenberg and Marquardt's steps on a robust error."""
+Key = tuple[str, str, str]
+
+
+def fit(
+    found: Columns, near: dict[Key, float] | None = None, rounds: int = 60
+) -> tuple[list[Parameter], Any]:
+    """The numbers that the rows ask for: Levenberg and Marquardt's steps on a robust error.
+
+    ``near`` are numbers of another fit to begin from.
+    """
     listed = parameters(found)
     start = np.array([p.start for p in listed])
+    begin = np.array([(near or {}).get(p[:3], p.start) for p in listed])
     width = np.array([p.width for p in listed])
     truth, weight = np.log(found.answer), _weights(found)
 
     def error(values: Any) -> Any:
         return (np.log(predicted(found, rates(listed, values, found))) - truth) / SIGMA * weight
 
-    return listed, _solve(error, start, width)
+    return listed, _solve(error, start, width, begin, rounds)
 
 
 def _weights(found: Columns) -> Any:
@@ -132,9 +141,9 @@ def _weights(found: Columns) -> Any:
     return np.array([min(1.4, max(0.7, (40 / count[key]) ** 0.15)) for key in keys])
 
 
-def _solve(error: Callable[[Any], Any], start: Any, width: Any, rounds: int = 60) -> Any:
+def _solve(error: Callable[[Any], Any], start: Any, width: Any, begin: Any, rounds: int) -> Any:
     """The least of the robust squares of ``error`` and of the distances from the priors."""
-    here, damping = start.copy(), 1e-2
+    here, damping = begin.copy(), 1e-2
     misses = error(here)
 
     def cost(missed: Any, at: Any) -> float:
@@ -166,16 +175,14 @@ def _solve(error: Callable[[Any], Any], start: Any, width: Any, rounds: int = 60
     return here
 
 
-def left_out(found: Columns) -> Any:
-    """What each row is answered with by a fit that never saw its model; nan where it is the fit's
-    only speaker of too much.
-    """
+def left_out(found: Columns, near: dict[Key, float]) -> Any:
+    """What each row is answered with by a fit that never saw its model; nan where it has few."""
     answers = np.full(len(found.answer), np.nan)
     for model in sorted(set(found.model)):
         mask = found.model == model
         if mask.sum() < 5 or (~mask).sum() < 5:
             continue
-        listed, values = fit(taken(found, ~mask))
+        listed, values = fit(taken(found, ~mask), near, rounds=6)
         part = taken(found, mask)
         answers[mask] = predicted(part, rates(listed, values, part))
     return answers
@@ -285,7 +292,7 @@ def _table(found: Data, every: Columns, listed: list[Parameter], values: Any) ->
         "general": general,
         "types": types,
         "factors": factors,
-        "errors": errors(every),
+        "errors": errors(every, {p[:3]: v for p, v in zip(listed, values, strict=True)}),
         "measured": {
             f"{engine} on {family}": count
             for (engine, family), count in sorted(
@@ -295,9 +302,9 @@ def _table(found: Data, every: Columns, listed: list[Parameter], values: Any) ->
     }
 
 
-def errors(every: Columns) -> dict[str, float]:
+def errors(every: Columns, near: dict[Key, float]) -> dict[str, float]:
     """Half widths of the bands: what nine of ten rows of a model that a fit never saw keep to."""
-    answers = left_out(every)
+    answers = left_out(every, near)
     seen = ~np.isnan(answers)
     off = np.abs(np.log(answers[seen] / every.answer[seen]))
     part = taken(every, seen)

@@ -71,6 +71,16 @@ def fit(
     concurrency: Annotated[
         int | None, typer.Option("--concurrency", help="Conversations that have to fit.")
     ] = None,
+    prompt: Annotated[
+        str | None, typer.Option("--prompt", help="Tokens of each request's prompt, as 1k.")
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", help="Tokens of each answer, as 500.")
+    ] = None,
+    acceptance: Annotated[
+        float | None,
+        typer.Option("--acceptance", help="Of a drafted token, where the flags draft: 0.7."),
+    ] = None,
     engine_version: Annotated[
         str | None, typer.Option("--engine-version", help="The engine's release.")
     ] = None,
@@ -134,6 +144,9 @@ def fit(
         engine_version=engine_version,
         context=context,
         concurrency=concurrency,
+        prompt=prompt,
+        output=output,
+        acceptance=acceptance,
         weights_bytes=weights_bytes,
         gpu_memory=gpu_memory,
         free_memory=free_memory,

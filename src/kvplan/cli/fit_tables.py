@@ -6,6 +6,7 @@ from kvplan.cli.table import NONE, Table
 from kvplan.core.units import format_bytes, format_gib, format_seconds
 from kvplan.planning.cost import GIVEN, Cost
 from kvplan.planning.fit import FitAnswer
+from kvplan.planning.speed import SpeedEstimate
 
 
 def tables(answer: FitAnswer) -> list[Table]:
@@ -52,6 +53,7 @@ def _figures(answer: FitAnswer) -> Table:
             ("  reading weights", format_seconds(speed.weights_read_s)),
             ("  reading the cache", format_seconds(speed.cache_read_s)),
             ("tokens/s each, at most", f"{speed.tokens_per_s_per_sequence:,.1f}"),
+            *_estimate(speed.estimate),
         ]
     if cost:
         rows += _money(cost)
@@ -72,6 +74,29 @@ def _money(cost: Cost) -> list[tuple[str, str]]:
         price = f"{cost.per_million_output_tokens:,.2f} {currency}"
         rows.append(("a million output tokens, at least", price))
     return rows
+
+
+def _estimate(found: SpeedEstimate | None) -> list[tuple[str, str]]:
+    """What is expected, with its error."""
+    if found is None:
+        return []
+    off = f"÷ or × {1 + found.estimate.error:.2f}"
+    rows = [
+        (f"estimate ({off}): a decode step", format_seconds(found.decode_step_s)),
+        ("  tokens/s each", f"{found.tokens_per_s_per_sequence:,.1f}"),
+        ("  tokens/s together", f"{found.tokens_per_s_per_sequence * found.batch:,.0f}"),
+        (f"  a prompt of {found.prompt:,} tokens", format_seconds(found.prefill_s)),
+    ]
+    served = found.served
+    if served is None:
+        return rows
+    return [
+        *rows,
+        ("clients in a loop: to the first token", format_seconds(served.ttft_s)),
+        *([("  in the queue before", format_seconds(served.queue_s))] if served.queue_s else []),
+        ("  a token after it", format_seconds(served.tpot_s)),
+        ("  output tokens/s together", f"{served.tokens_per_s:,.0f}"),
+    ]
 
 
 def _tiers(answer: FitAnswer) -> Table:
@@ -129,6 +154,8 @@ def explanation(answer: FitAnswer) -> list[str]:
             f"{q.bandwidth_bytes_per_s / 1e9:,.0f} GB/s: {format_seconds(answer.speed.step_s)}. "
             "A bound: no step is faster."
         )
+    if answer.speed and answer.speed.estimate:
+        lines += answer.speed.estimate.explanation()
     if answer.cost:
         lines.append(f"An hour of one card: {answer.cost.rate.source}.")
     settings = {flag: (s.value, s.source) for flag, s in plan.launch.settings.items()}

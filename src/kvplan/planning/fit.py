@@ -15,7 +15,7 @@ from kvplan.planning.joined import join
 from kvplan.planning.levers import Lever, levers_of
 from kvplan.planning.nearest import nearest
 from kvplan.planning.question import Question, ask
-from kvplan.planning.speed import SpeedBound, speed_bound
+from kvplan.planning.speed import NO_WORKLOAD, SpeedBound, Workload, speed_bound, workload_of
 from kvplan.planning.tiers import TierAnswer, tiers_of
 from kvplan.readers.open_model import ModelSource
 
@@ -28,6 +28,7 @@ class FitAnswer(Answer):
 
     question: Question
     plan: EnginePlan
+    workload: Workload = NO_WORKLOAD
 
     @property
     def warnings(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -85,8 +86,9 @@ class FitAnswer(Answer):
 
     @property
     def speed(self) -> SpeedBound | None:
-        """The bandwidth bound of a decode step; None without a batch or a bandwidth."""
-        return speed_bound(self.plan, self.question.bandwidth_bytes_per_s, self.batch)
+        """The bound of a decode step and the estimate; None without a batch or a bandwidth."""
+        bandwidth = self.question.bandwidth_bytes_per_s
+        return speed_bound(self.plan, bandwidth, self.batch, self.workload)
 
     @property
     def cost(self) -> Cost | None:
@@ -148,6 +150,9 @@ def fit(
     engine_version: str | None = None,
     context: int | str | None = None,
     concurrency: int | None = None,
+    prompt: int | str | None = None,
+    output: int | str | None = None,
+    acceptance: float | None = None,
     weights_bytes: int | str | None = None,
     gpu_memory: int | str | None = None,
     free_memory: int | str | None = None,
@@ -185,6 +190,10 @@ def fit(
         engine_version: the engine's release; default: the newest that is modelled.
         context: tokens of each conversation; default: the smaller of 32k and the model's maximum.
         concurrency: conversations that have to fit, and the batch that speed is asked for.
+        prompt: tokens of each request's prompt; with ``output`` the estimate is for clients that
+            each send a request, wait for its answer and send the next.
+        output: tokens of each answer.
+        acceptance: the probability that a drafted token is accepted, where the flags draft.
         weights_bytes: what the weights take, in place of what the source says.
         gpu_memory: one card's memory, in place of what its driver reports.
         free_memory: what one card has free at the start, where other processes hold some of it.
@@ -222,13 +231,14 @@ def fit(
         set=set,
         flags={f"--{key.replace('_', '-')}": value for key, value in flags.items()},
     )
+    workload = workload_of(prompt, output, acceptance)
     question = ask(
         asked.model,
         gpu=gpu,
         gpus=asked.gpus,
         engine=asked.engine,
         engine_version=asked.engine_version,
-        context=context,
+        context=workload.context if context is None else context,
         concurrency=concurrency,
         weights_bytes=weights_bytes,
         gpu_memory=gpu_memory,
@@ -256,10 +266,10 @@ def fit(
         offline=offline,
         flags=asked.flags,
     )
-    return answer(replace(question, warnings=asked.warnings + question.warnings))
+    return answer(replace(question, warnings=asked.warnings + question.warnings), workload)
 
 
-def answer(question: Question) -> FitAnswer:
+def answer(question: Question, workload: Workload = NO_WORKLOAD) -> FitAnswer:
     """The answer to a question that is already read."""
     plan = question.engine.plan(question.model, question.node, question.asked)
-    return FitAnswer(question, plan)
+    return FitAnswer(question, plan, workload)

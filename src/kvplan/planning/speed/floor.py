@@ -1,7 +1,8 @@
 """How fast memory alone lets a model decode: bytes that a step has to read over the bandwidth.
 
 A bound and no prediction: a step cannot be faster than reading the weights its tokens pass through
-and the cache its sequences hold, once each.
+and the cache its sequences hold, once each. Of a mixture those are the experts that so many tokens
+draw if they draw evenly; what all sequences share is read once, as the kernels that can do.
 """
 
 from __future__ import annotations
@@ -10,15 +11,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from kvplan.engines.base import EnginePlan
+from kvplan.planning.speed.bound import work_of
+from kvplan.planning.speed.figures import NO_WORKLOAD, SpeedEstimate, Workload, speed_estimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeedBound:
-    """The least time of one decode step of ``batch`` sequences."""
+    """The least time of one decode step of ``batch`` sequences, and the estimate beside it."""
 
     batch: int
     weights_read_s: float
     cache_read_s: float
+    estimate: SpeedEstimate | None = None
 
     @property
     def step_s(self) -> float:
@@ -39,11 +43,13 @@ class SpeedBound:
             "cache_read_s": self.cache_read_s,
             "tokens_per_s_per_sequence_floor": self.tokens_per_s_per_sequence,
             "tokens_per_s_floor": self.tokens_per_s_per_sequence * self.batch,
-            "estimate": None,
+            "estimate": self.estimate.to_dict() if self.estimate else None,
         }
 
 
-def speed_bound(plan: EnginePlan, bandwidth: int | None, batch: int) -> SpeedBound | None:
+def speed_bound(
+    plan: EnginePlan, bandwidth: int | None, batch: int, workload: Workload = NO_WORKLOAD
+) -> SpeedBound | None:
     """The bound on one rank.
 
     None without a batch, without a known bandwidth, or where a step reads nothing of the card (all
@@ -52,9 +58,36 @@ def speed_bound(plan: EnginePlan, bandwidth: int | None, batch: int) -> SpeedBou
     if not batch or not bandwidth:
         return None
     each = -(-batch // plan.replicas)
-    weights, cache = plan.weights_read_bytes, plan.read_bytes(plan.asked.context, each)
+    weights, cache = _weights(plan, bandwidth, each), _cache(plan, bandwidth, each)
     if not weights + cache:
         return None
     return SpeedBound(
-        batch=batch, weights_read_s=weights / bandwidth, cache_read_s=cache / bandwidth
+        batch=batch,
+        weights_read_s=weights / bandwidth,
+        cache_read_s=cache / bandwidth,
+        estimate=speed_estimate(plan, bandwidth, batch, workload),
     )
+
+
+def _weights(plan: EnginePlan, bandwidth: int, each: int) -> float:
+    """Bytes of weights: those of one token, and the further experts that a batch draws."""
+    least = plan.weights_read_bytes
+    work = work_of(plan, bandwidth)
+    experts = work.shape.experts if work else None
+    if work is None or experts is None or not least:
+        return least
+    tokens = each * work.shape.cut.lockstep
+    drawn = 1 - (1 - experts.drawn_share) ** tokens
+    # A stage reads its part of them.
+    return least + (drawn - experts.drawn_share) * experts.num_bytes / work.shape.cut.pp
+
+
+def _cache(plan: EnginePlan, bandwidth: int, each: int) -> float:
+    """Bytes of cache, what is shared once."""
+    every = plan.read_bytes(plan.asked.context, each)
+    shared = min(plan.asked.shared_prefix, plan.asked.context)
+    work = work_of(plan, bandwidth) if shared and each > 1 else None
+    if work is None:
+        return every
+    again = sum(look.num_bytes for look in work.shape.looks if look.window is None)
+    return max(0.0, every - (each - 1) * shared * again / work.shape.cut.pp)

@@ -74,9 +74,9 @@ class Instant(asyncio.Protocol):
     def answer(self, head: bytes, body: bytes) -> None:
         """A stream for a completion, the model for anything else."""
         if not head.startswith(b"POST") or b"completions" not in head.split(b"\r\n", 1)[0]:
-            known = b"/v1/models" in head.split(b"\r\n", 1)[0]
-            data = json.dumps(MODELS if known else {}).encode()
-            status = b"200 OK" if known else b"404 Not Found"
+            line = head.split(b"\r\n", 1)[0]
+            data = json.dumps(MODELS if b"/v1/models" in line else {}).encode()
+            status = b"200 OK" if b"/v1/models" in line or b"/health" in line else b"404 Not Found"
             self.transport.write(
                 b"HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
                 % (status, len(data), data)

@@ -32,7 +32,7 @@ def chart(answer: Any) -> Any:
         _panel(alt, rows, ("preemptions",), "preemptions so far", ",d"),
     ]
     title = f"{answer.plan.model.name} on {answer.plan.node.device.title}, {answer.plan.engine}"
-    return alt.vconcat(*panels, title=title, spacing=8)
+    return alt.vconcat(*panels, title=title, spacing=8).resolve_scale(color="independent")
 
 
 def timeline_rows(outcome: Outcome) -> list[dict[str, float]]:

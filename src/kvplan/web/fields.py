@@ -68,11 +68,16 @@ def fields_of(verb: str) -> Mapping[str, Field]:
             name=name,
             keyword=keyword,
             kind="pairs" if name == "set" else _kind(option, str(parameter.annotation)),
-            help=HELP.get(name) or getattr(option, "help", None) or "",
+            help=_help(verb, name, option),
             required=parameter.default is parameter.empty,
             several="Sequence" in str(parameter.annotation),
         )
     return found
+
+
+def _help(verb: str, name: str, option: Any) -> str:
+    own = name == "model" or name in VERBS[verb].pasted
+    return (HELP.get(name) if own else None) or getattr(option, "help", None) or ""
 
 
 @cache

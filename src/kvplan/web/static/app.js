@@ -135,6 +135,10 @@ function fitted(spec, width, bare) {
   };
   walk(spec);
   if (bare) delete spec.title;
+  if (spec.vconcat) {
+    for (const panel of spec.vconcat) panel.width = width - (compact ? 70 : 150);
+    return spec;
+  }
   spec.width = "container";
   spec.autosize = { type: "fit-x", contains: "padding" };
   return spec;

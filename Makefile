@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-lab test test-lab check format lint types bench test-oracle test-llamacpp test-vllm fuzz test-ui docs clean
+.PHONY: help demo demo-lab demo-measure test test-lab check format lint types bench test-oracle test-llamacpp test-vllm fuzz test-ui docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -59,12 +59,12 @@ test-oracle: .venv-oracle/.ready ## size a sample of models with transformers it
 .venv-llamacpp/.ready: pyproject.toml tests/live/llamacpp_weights.py
 	$(PYTHON) -m venv .venv-llamacpp
 	.venv-llamacpp/bin/python -m pip install --quiet --only-binary :all: xllamacpp==2026.10.11549
-	.venv-llamacpp/bin/python -m pip install --quiet --editable . 'pytest>=8.2'
+	.venv-llamacpp/bin/python -m pip install --quiet --editable . 'pytest>=8.2' 'psutil>=6'
 	.venv-llamacpp/bin/python tests/live/llamacpp_weights.py .venv-llamacpp/weights
 	@touch $@
 
 test-llamacpp: .venv-llamacpp/.ready ## start the real llama.cpp with real weights and compare
-	.venv-llamacpp/bin/python -m pytest -m llamacpp tests/live/test_llamacpp.py
+	.venv-llamacpp/bin/python -m pytest -m llamacpp tests/live/test_llamacpp.py tests/live/test_measure.py
 
 .venv-vllm/.ready: pyproject.toml tests/live/vllm_install.py tests/live/vllm_folder.py tests/live/llamacpp_weights.py
 	$(PYTHON) -m venv .venv-vllm
@@ -88,6 +88,15 @@ test-vllm: .venv-vllm/.ready ## plan with vLLM's own code, start the real server
 	mkdir -p .venv-lab/weights
 	.venv-lab/bin/python tests/live/llamacpp_weights.py .venv-lab/weights
 	@touch $@
+
+.venv-measure/.ready: pyproject.toml
+	$(PYTHON) -m venv .venv-measure
+	.venv-measure/bin/python -m pip install --quiet --editable '.[measure,plot]'
+	@touch $@
+
+demo-measure: .venv-measure/.ready ## measure a real llama.cpp with real weights; a report in .venv-measure/run
+	.venv-measure/bin/kvplan measure --embedded --prompt 96,384 --output 16 --concurrency 1,2 --requests 4 \
+		--pressure -o .venv-measure/run
 
 LAB_CACHES := full,none,static,paged,sliding,int8,int4,int2,offload,h2o,snapkv
 demo-lab: .venv-lab/.base ## caches of every kind on a real model: bytes, times, quality

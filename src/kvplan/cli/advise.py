@@ -96,6 +96,9 @@ def advise(
         str | None,
         typer.Option("--size-at", help="Room for a percentile of the lengths: p95. Default: peak."),
     ] = None,
+    sure: Annotated[
+        bool, typer.Option("--sure", help="Times hold at the upper end of the estimate's band.")
+    ] = False,
     engine: Annotated[
         str | None,
         typer.Option("--engine", help="Default: vllm; llama.cpp on named cards without it."),
@@ -108,6 +111,9 @@ def advise(
         typer.Option(
             "--allow-quantise", help="Weights may be quantised where no such copy is published."
         ),
+    ] = False,
+    simulate: Annotated[
+        bool, typer.Option("--simulate", help="The choice has to meet the goals in the simulator.")
     ] = False,
     api: Annotated[
         str | None, typer.Option("--api", help="A hosted model beside it: openai/gpt-5-mini.")
@@ -139,46 +145,51 @@ def advise(
     in its own spelling and hold for all. -o deploy.yaml writes the manifest of the best.
     """
     import kvplan
+    from kvplan.cli.bar import bar
     from kvplan.cli.engine_flags import parse_carried
     from kvplan.cli.show import show
 
     flags = parse_carried(engine_flag)
-    answer = kvplan.advise(
-        models if len(models) > 1 else models[0],
-        users=users,
-        rate=rate,
-        think=think,
-        context=context,
-        prompt=prompt,
-        output=output,
-        shared_prefix=shared_prefix,
-        hit_rate=hit_rate,
-        ttft=ttft,
-        tpot=tpot,
-        percentile=percentile,
-        budget=budget,
-        gpu=gpu or None,
-        max_gpus=max_gpus,
-        size_at=size_at,
-        engine=engine,
-        engine_version=engine_version,
-        allow_quantise=allow_quantise,
-        api=api,
-        price=price,
-        currency=currency,
-        exchange_rate=exchange_rate,
-        price_kind=price_kind,
-        discount=discount,
-        provider=provider,
-        capital=capital,
-        life_years=life_years,
-        power_price=power_price,
-        pue=pue,
-        power_watts=power_watts,
-        set=parse_overrides(set_),
-        offline=offline,
-        **{name.lstrip("-").replace("-", "_"): text for name, text in flags.items()},
-    )
+    with bar("simulating") as progress:
+        answer = kvplan.advise(
+            models if len(models) > 1 else models[0],
+            users=users,
+            rate=rate,
+            think=think,
+            context=context,
+            prompt=prompt,
+            output=output,
+            shared_prefix=shared_prefix,
+            hit_rate=hit_rate,
+            ttft=ttft,
+            tpot=tpot,
+            percentile=percentile,
+            budget=budget,
+            gpu=gpu or None,
+            max_gpus=max_gpus,
+            size_at=size_at,
+            sure=sure,
+            engine=engine,
+            engine_version=engine_version,
+            allow_quantise=allow_quantise,
+            simulate=simulate,
+            api=api,
+            price=price,
+            currency=currency,
+            exchange_rate=exchange_rate,
+            price_kind=price_kind,
+            discount=discount,
+            provider=provider,
+            capital=capital,
+            life_years=life_years,
+            power_price=power_price,
+            pue=pue,
+            power_watts=power_watts,
+            set=parse_overrides(set_),
+            offline=offline,
+            progress=progress,
+            **{name.lstrip("-").replace("-", "_"): text for name, text in flags.items()},
+        )
     status = 0 if answer.best else 1
     if emit is not None and not as_json:
         _print_start(answer, emit)

@@ -8,6 +8,7 @@ from kvplan.planning.advise.answer import AdviseAnswer
 from kvplan.planning.advise.option import Option, cache_of
 from kvplan.planning.advise.outcome import Outcome
 from kvplan.planning.advise.relax import Relaxed
+from kvplan.planning.advise.serving import LAYERED
 from kvplan.planning.cost.of_plan import HOUR_S
 
 SHOWN = 12
@@ -63,6 +64,8 @@ def _facts(answer: AdviseAnswer, option: Option, one: Outcome) -> list[tuple[str
     candidate, plan = one.sized.candidate, one.sized.plan
     copies = f"{one.replicas} × " if one.replicas > 1 else ""
     rows = [("start", f"{copies}{plan.command}" if plan and plan.starts else NONE)]
+    if len(answer.space.models) > 1:
+        rows.append(("model", option.model))
     rows.append(("layout", f"{copies}{candidate.layout.said}, {_formats(one)}"))
     served, load = one.served, one.sized.load
     if served is None or load is None:
@@ -70,29 +73,55 @@ def _facts(answer: AdviseAnswer, option: Option, one: Outcome) -> list[tuple[str
     goal, traffic = answer.goal, load.traffic
     at = f"p{goal.percentile * 100:g}"
     wide = f"± {one.sized.error:.0%}"
-    held = f"{one.sequences:,} of {traffic.sized_tokens:,} tokens"
+    held = f"{one.sequences:,} sequences of {traffic.sized_tokens:,} tokens"
     rows.append(("holds", f"{held}; {served.held * one.replicas:,} are needed"))
     first = format_seconds(served.ttft_s)
     if traffic.is_judged_cold:
         first += f" for {traffic.judged_tokens:,.0f} new tokens, "
         first += f"{format_seconds(served.warm_ttft_s)} for a turn of {traffic.warm_tokens:,.0f}"
-    rows.append((f"first token, {at}", f"{first} ({wide})"))
-    rows.append((f"time per token, {at}", f"{format_seconds(served.tpot_s)} ({wide})"))
+    missed = _may_miss(one, served.ttft_s, goal.ttft_s)
+    rows.append((f"first token, {at}", f"{first} ({wide}{missed})"))
+    missed = _may_miss(one, served.tpot_s, goal.tpot_s)
+    rows.append((f"time per token, {at}", f"{format_seconds(served.tpot_s)} ({wide}{missed})"))
     tokens = f"{option.output_tokens_per_s or 0:,.0f} output tokens/s"
     rows.append(("serves", f"{_rate(served.rate_per_s * one.replicas)}, {tokens}"))
     if answer.risk is not None:
         room = f"room is for p{(goal.size_at or 0) * 100:g} of the lengths"
         rows.append(("preempts", f"in {answer.risk:.2%} of moments a sequence has to wait: {room}"))
+    rows += _simulated(answer, one)
     rows += _money(answer, option, one)
     if not answer.best:
         rows.append(("why not", option.why_not or NONE))
     return rows
 
 
+def _simulated(answer: AdviseAnswer, one: Outcome) -> list[tuple[str, str]]:
+    """What the simulator saw of the choice."""
+    for row in answer.simulated:
+        if row.outcome is one:
+            times = (
+                f"first token {format_seconds(row.ttft_s)}, {format_seconds(row.tpot_s)} a token"
+            )
+            said = f"{times} at p{row.percentile * 100:g} of {row.requests:,} requests, "
+            said += f"{row.hit_rate:.0%} hits, {row.preemptions:,} preemptions"
+            return [("simulated", said)]
+    return []
+
+
+def _may_miss(one: Outcome, value: float, most: float | None) -> str:
+    """A word where the band of a time that is met goes beyond its goal."""
+    if most is None or value > most or value * (1 + one.sized.error) <= most:
+        return ""
+    return f", so {format_seconds(most)} may be missed"
+
+
 def _formats(one: Outcome) -> str:
     plan, variant = one.sized.plan, one.sized.candidate.variant
     cache = cache_of(plan) if plan else "auto"
-    made = " (made on loading)" if variant.made else ""
+    made = ""
+    if variant.made:
+        layered = one.sized.candidate.engine.name in LAYERED
+        made = " (made by llama-quantize)" if layered else " (made on loading)"
     return (
         f"weights in {variant.stored}{made}, cache {'as the model' if cache == 'auto' else cache}"
     )
@@ -136,7 +165,8 @@ def _relax(answer: AdviseAnswer) -> Table:
          f"{_cards(row.outcome)}, {row.outcome.sized.candidate.layout.said}", _price(row))
         for row in answer.relax
     )  # fmt: skip
-    title = "Relax one of them" if rows else "No single goal stands in the way: relax two"
+    together = any(row.together for row in answer.relax)
+    title = "No single goal is enough: relax these together" if together else "Relax one of them"
     return Table(title, ("goal", "asked", "reachable", "with", "an hour"), rows, "lrrlr")
 
 
@@ -154,19 +184,25 @@ def _options(answer: AdviseAnswer) -> Table:
     rows = tuple(_row(option) for option in answer.options[:SHOWN])
     more = len(answer.options) - len(rows)
     title = f"{len(rows)} of {len(answer.options)} options (--json has all)" if more > 0 else ""
-    columns = ("cards", "layout", "weights", "cache", "holds", "first token", "per token",
+    several = len(answer.space.models) > 1
+    rows = rows if several else tuple(row[1:] for row in rows)
+    columns = ("model", "cards", "layout", "weights", "cache", "holds", "first token", "per token",
                "an hour", "why not")  # fmt: skip
-    return Table(title, columns, rows, "llllrrrrl")
+    aligned = "lllllrrrrl"
+    return Table(
+        title, columns if several else columns[1:], rows, aligned if several else aligned[1:]
+    )
 
 
 def _row(option: Option) -> tuple[str, ...]:
     one = option.outcome
     why = (option.why_not or "the choice")[:WHY]
     if one is None:
-        return (option.gpu, NONE, NONE, NONE, NONE, NONE, NONE, NONE, why)
+        return (option.model, option.gpu, NONE, NONE, NONE, NONE, NONE, NONE, NONE, why)
     served, plan = one.served, one.sized.plan
     copies = f"{one.replicas} × " if one.replicas > 1 else ""
     return (
+        option.model,
         _cards(one),
         f"{copies}{one.sized.candidate.layout.said}",
         one.sized.candidate.variant.stored,

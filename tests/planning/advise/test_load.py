@@ -7,6 +7,7 @@ import pytest
 from kvplan.core.step import AttentionCost, Knot, StepCost
 from kvplan.planning.advise.goal import Goal, read_goal
 from kvplan.planning.advise.load import Load, Replica, rising_root
+from kvplan.planning.speed.batching import Batching
 
 # 10 ms a step, 0.1 ms a new token from the second on, 1 µs a context token of each sequence.
 COST = StepCost(
@@ -18,8 +19,9 @@ COST = StepCost(
 )
 
 
-def load(goal: Goal, *, ranks: int = 1, stages: int = 1, most: int = 1000) -> Load:
-    replica = Replica(cost=COST, budget=1000, ranks=ranks, stages=stages, most=most)
+def load(goal: Goal, *, ranks: int = 1, stages: int = 1, apart: bool = False) -> Load:
+    batching = Batching(budget=1000, group=ranks, held_up=float(ranks), apart=apart)
+    replica = Replica(cost=COST, batching=batching, stages=stages, most=1000)
     return Load(replica, goal.traffic(None), goal)
 
 
@@ -76,6 +78,16 @@ def test_the_first_token_alone() -> None:
     step = found.step_s(1)
 
     assert pytest.approx(2 * step + 0.2 + step / 2) == found.users(1).ttft_s
+
+
+def test_prompts_that_go_apart() -> None:
+    """A step of a prompt alone takes its fixed part too, and decodes nothing."""
+    goal = read_goal(users=1, prompt=1000, output=10)
+    found = load(goal, apart=True)
+    step = found.step_s(1)
+
+    assert pytest.approx(0.010 + 0.0999) == found.prompt_s
+    assert pytest.approx(0.010 + 0.0999 + step / 2) == found.users(1).ttft_s
 
 
 def test_stages_fill_before_they_are_busy() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from kvplan.core.device import Device
@@ -10,10 +11,11 @@ from kvplan.core.errors import BadValue
 from kvplan.core.model import Model
 from kvplan.engines.registry import engine_of
 from kvplan.planning.advise.answer import AdviseAnswer
+from kvplan.planning.advise.confirm import Progress, Simulated, confirm
 from kvplan.planning.advise.frontier import frontier
 from kvplan.planning.advise.goal import Goal, read_goal
 from kvplan.planning.advise.option import Option
-from kvplan.planning.advise.outcome import Outcome, least
+from kvplan.planning.advise.outcome import SIMULATED, Miss, Outcome, least
 from kvplan.planning.advise.relax import relaxed
 from kvplan.planning.advise.search import Refused, Space, sized
 from kvplan.planning.cost.hosted import Hosted, Request, hosted
@@ -44,9 +46,11 @@ def advise(
     gpu: str | Sequence[str] | None = None,
     max_gpus: int | str | None = None,
     size_at: float | str | None = None,
+    sure: bool = False,
     engine: str | None = None,
     engine_version: str | None = None,
     allow_quantise: bool = False,
+    simulate: bool = False,
     api: str | None = None,
     price: float | None = None,
     currency: str = USD,
@@ -61,6 +65,7 @@ def advise(
     power_watts: float | None = None,
     set: Mapping[str, Any] | None = None,
     offline: bool = False,
+    progress: Progress | None = None,
     **flags: Any,
 ) -> AdviseAnswer:
     """The cheapest way to serve a model to its users, and why the others lose.
@@ -83,9 +88,11 @@ def advise(
         gpu: cards that are allowed; default: every card whose figures are complete.
         max_gpus: cards of the whole deployment; default: 32.
         size_at: a percentile of the lengths that sequences are given room for; default: the peak.
+        sure: times have to hold at the upper end of the estimate's band.
         engine: default: vllm, and llama.cpp on named cards that it does not run on.
         engine_version: its release; default: the newest that is modelled.
         allow_quantise: weights may be quantised where no such checkpoint is published.
+        simulate: what meets the goals by the model of speed has to meet them in the simulator too.
         api: a hosted model to compare with, as ``openai/gpt-5-mini``.
         price: of one card for one hour; default: the cheapest list price of the card.
         currency: of every price.
@@ -100,6 +107,7 @@ def advise(
         power_watts: of one card; default: its board power.
         set: config keys to replace.
         offline: never ask the hub.
+        progress: called with requests that have ended in the simulator, and how many there are.
         flags: the engine's own flags with underscores; they hold for every option.
 
     Raises:
@@ -110,6 +118,7 @@ def advise(
         users=users, rate=rate, think=think, context=context, prompt=prompt, output=output,
         shared_prefix=shared_prefix, hit_rate=hit_rate, ttft=ttft, tpot=tpot,
         percentile=percentile, budget=budget, max_gpus=max_gpus, size_at=size_at,
+        sure=sure,
     )  # fmt: skip
     pricing = pricing_of(
         price=price, currency=currency, exchange_rate=exchange_rate, price_kind=price_kind,
@@ -130,15 +139,25 @@ def advise(
         given=named.flags.parse({f"--{k.replace('_', '-')}": v for k, v in flags.items()}),
     )
     compared = None if api is None else _hosted(api, goal, models[0], pricing)
-    return _answer(space, goal, compared, said)
+
+    def confirmed(best: list[Outcome]) -> list[Simulated]:
+        return confirm(best, goal, progress) if simulate else []
+
+    return _answer(space, goal, compared, said, confirmed)
 
 
 def _answer(
-    space: Space, goal: Goal, compared: Hosted | None, said: tuple[str, ...]
+    space: Space,
+    goal: Goal,
+    compared: Hosted | None,
+    said: tuple[str, ...],
+    confirmed: Callable[[list[Outcome]], list[Simulated]],
 ) -> AdviseAnswer:
     planned, refused = sized(space, goal)
     outcomes = [least(one, goal) for one in planned]
-    options = _options(outcomes, refused, goal)
+    best = _best(outcomes)
+    simulated = confirmed(best)
+    options = _options(_confirmed(best, simulated), refused, goal)
     meets = bool(options) and options[0].fits
     return AdviseAnswer(
         goal=goal,
@@ -147,6 +166,7 @@ def _answer(
         frontier=tuple(frontier(outcomes, goal)),
         relax=() if meets else tuple(relaxed(planned, goal)),
         hosted=compared,
+        simulated=tuple(simulated),
         said=said,
     )
 
@@ -186,8 +206,8 @@ def _is_complete(device: Device) -> bool:
     return all(figures) and not device.sliced and device.vendor != "CPU"
 
 
-def _options(outcomes: list[Outcome], refused: list[Refused], goal: Goal) -> list[Option]:
-    """The best of each card, checkpoint and engine, the best of all first; then the refused."""
+def _best(outcomes: list[Outcome]) -> list[Outcome]:
+    """The best of each card, checkpoint and engine, the best of all first."""
     best: dict[tuple[str, ...], Outcome] = {}
     for one in outcomes:
         candidate = one.sized.candidate
@@ -200,7 +220,33 @@ def _options(outcomes: list[Outcome], refused: list[Refused], goal: Goal) -> lis
         )
         if key not in best or one.order < best[key].order:
             best[key] = one
-    ordered = sorted(best.values(), key=lambda one: one.order)
+    return sorted(best.values(), key=lambda one: one.order)
+
+
+def _confirmed(ordered: list[Outcome], simulated: list[Simulated]) -> list[Outcome]:
+    """The order with what was simulated in its place: what met the goals there is the first, what
+    did not has another miss.
+    """
+    if not simulated:
+        return ordered
+    last = simulated[-1]
+    missed = {id(one.outcome.sized): one for one in simulated if one.why_not is not None}
+    found = []
+    for one in ordered:
+        row = missed.get(id(one.sized))
+        if row is not None and row.why_not is not None and one.sized is not last.outcome.sized:
+            miss = Miss(goal=SIMULATED, ratio=1.0 + 1e-9, said=row.why_not)
+            found.append(replace(row.outcome, misses=(miss,)))
+        else:
+            found.append(last.outcome if one.sized is last.outcome.sized else one)
+    if last.why_not is not None:
+        return sorted(found, key=lambda one: one.order)
+    rest = [one for one in found if one is not last.outcome]
+    return [last.outcome, *sorted(rest, key=lambda one: one.order)]
+
+
+def _options(ordered: list[Outcome], refused: list[Refused], goal: Goal) -> list[Option]:
+    """The outcomes in their order, each with its reason; then the refused."""
     options = [
         Option(goal=goal, outcome=one, why_not=_why_not(one, ordered[0], place))
         for place, one in enumerate(ordered)

@@ -6,15 +6,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-from kvplan.planning.advise.goal import TURN_TOKENS, Goal
+from kvplan.core.units import format_seconds
+from kvplan.engines.names import DEFAULT_ENGINE
+from kvplan.planning.advise.confirm import Simulated
+from kvplan.planning.advise.goal import TURN_TOKENS, Goal, quantile_of_sum
 from kvplan.planning.advise.option import Option
 from kvplan.planning.advise.outcome import Outcome
 from kvplan.planning.advise.relax import Relaxed
 from kvplan.planning.advise.risk import preemption_risk
 from kvplan.planning.advise.search import Space
+from kvplan.planning.advise.support import refusal
 from kvplan.planning.answer import Answer
 from kvplan.planning.cost.hosted import Hosted
 
+WORTH_SIZING: Final = 1.5  # the longest over nearly all
 WIDE: Final = 0.25  # an error that is worth a sentence
 
 
@@ -30,6 +35,7 @@ class AdviseAnswer(Answer):
     frontier: tuple[Outcome, ...]
     relax: tuple[Relaxed, ...]
     hosted: Hosted | None
+    simulated: tuple[Simulated, ...]
     said: tuple[str, ...]
 
     @property
@@ -75,6 +81,11 @@ class AdviseAnswer(Answer):
         one = option.outcome if option else None
         if one is None or one.served is None:
             return
+        engine, device = one.sized.candidate.engine.name, one.sized.candidate.device
+        if self.space.engine is None and engine != DEFAULT_ENGINE:
+            yield f"{refusal(DEFAULT_ENGINE, device)}: planned for {engine}."
+        yield from self._spread(one)
+        yield from self._warm(one)
         if one.sized.plan is not None:
             yield from one.sized.plan.warnings
         if one.sized.error > WIDE:
@@ -93,6 +104,32 @@ class AdviseAnswer(Answer):
         if one.per_hour is None:
             yield "No price is listed for this card: options are in order of cards (see --price)."
 
+    def _warm(self, one: Outcome) -> Iterator[str]:
+        """Where a whole context is too slow and a turn with its history cached is not."""
+        served, goal = one.served, self.goal
+        load = one.sized.load
+        if served is None or load is None or goal.ttft_s is None:
+            return
+        if served.ttft_s > goal.ttft_s >= served.warm_ttft_s and load.traffic.is_judged_cold:
+            hits = 1 - load.traffic.warm_tokens / load.traffic.judged_tokens
+            yield (
+                f"A turn whose history is cached has its first token in "
+                f"{format_seconds(served.warm_ttft_s)}: --hit-rate {hits:.0%} judges those."
+            )
+
+    def _spread(self, one: Outcome) -> Iterator[str]:
+        """Where few sequences are as long as the room that each is given."""
+        load = one.sized.load
+        if load is None or self.goal.size_at is not None or self.goal.prompt is None:
+            return
+        peak = load.traffic.peak_tokens
+        most = quantile_of_sum(load.traffic.prompt, load.traffic.output, 0.95)
+        if peak > WORTH_SIZING * most:
+            yield (
+                f"Every sequence is given room for the longest, {peak:,} tokens; 95% are under "
+                f"{most:,.0f}. --size-at p95 plans for those, and says how often it is too little."
+            )
+
     def body(self) -> dict[str, Any]:
         """The contract's keys of ``advise``."""
         return {
@@ -104,6 +141,7 @@ class AdviseAnswer(Answer):
             "relax": [one.to_dict() for one in self.relax],
             "preemption_risk": self.risk,
             "hosted": self._hosted(),
+            "simulated": [one.to_dict() for one in self.simulated],
         }
 
     def _hosted(self) -> dict[str, Any] | None:

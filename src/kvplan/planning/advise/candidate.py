@@ -11,7 +11,7 @@ from kvplan.core.errors import KvplanError
 from kvplan.engines.base import Asked, Engine, EnginePlan, Node
 from kvplan.planning.advise.goal import Goal, Traffic
 from kvplan.planning.advise.load import Load, Replica
-from kvplan.planning.advise.serving import CACHE, LAYERED, Layout, chunk_of, flags_of
+from kvplan.planning.advise.serving import CACHE, LAYERED, Layout, flags_of
 from kvplan.planning.advise.support import needs_half
 from kvplan.planning.advise.variants import Variant
 from kvplan.planning.cost.pricing import Rate
@@ -95,8 +95,7 @@ def size(candidate: Candidate, goal: Goal, traffic: Traffic, rate: Rate | None) 
         return _failed(candidate, rate, plan, "its speed is not known")
     replica = Replica(
         cost=pace.cost,
-        budget=chunk_of(plan),
-        ranks=candidate.layout.dp,
+        batching=pace.batching,
         stages=candidate.layout.pp,
         most=sequences,
     )

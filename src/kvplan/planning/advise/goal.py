@@ -45,6 +45,7 @@ class Goal:
     """The question as it was asked; a goal that is None binds nothing.
 
     ``percentile`` is of requests, for both times; ``size_at`` of lengths, None for the peak.
+    ``sure`` asks that times hold at the upper end of the estimate's band.
     """
 
     users: int | None = None
@@ -61,6 +62,7 @@ class Goal:
     budget_per_hour: float | None = None
     max_gpus: int = 32
     size_at: float | None = None
+    sure: bool = False
     said: dict[str, Any] = field(default_factory=dict)
 
     def traffic(self, longest: int | None) -> Traffic:
@@ -137,6 +139,7 @@ class Goal:
             "hit_rate": self.hit_rate,
             "max_gpus": self.max_gpus,
             "size_at": self.size_at,
+            "sure": self.sure,
         } | self.said
 
 
@@ -182,6 +185,7 @@ def read_goal(
     budget: float | str | None = None,
     max_gpus: int | str | None = None,
     size_at: float | str | None = None,
+    sure: bool = False,
 ) -> Goal:
     """The goal with every value read.
 
@@ -212,6 +216,7 @@ def read_goal(
         budget_per_hour=None if budget is None else parse_budget(budget),
         max_gpus=32 if max_gpus is None else parse_count(max_gpus, "--max-gpus", 4096),
         size_at=None if size_at is None else parse_percentile(size_at, "--size-at"),
+        sure=bool(sure),
         said={k: str(v)[:200] if v is not None else None for k, v in given.items()},
     )
 

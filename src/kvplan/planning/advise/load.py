@@ -26,6 +26,7 @@ from typing import Final
 
 from kvplan.core.step import Chunk, StepCost, pairs
 from kvplan.planning.advise.goal import Goal, Traffic
+from kvplan.planning.speed.batching import Batching
 
 STEPS: Final = 60
 CLOSE: Final = 1e-6  # of the upper end
@@ -50,14 +51,13 @@ class Served:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replica:
-    """One replica: its steps, the token budget of one, ranks in lock step, stages, what fits.
+    """One replica: its steps, how prompts go into them, its stages, and what fits.
 
-    ``most`` are the sequences that fit, over all ranks.
+    ``most`` are the sequences that fit, over all ranks in lock step.
     """
 
     cost: StepCost
-    budget: int
-    ranks: int
+    batching: Batching
     stages: int
     most: int
 
@@ -66,8 +66,9 @@ class Load:
     """A traffic on a replica; every rate is of one rank of a lock-step group."""
 
     def __init__(self, replica: Replica, traffic: Traffic, goal: Goal) -> None:
-        self.cost, self.ranks, self.most = replica.cost, replica.ranks, replica.most
-        self.budget, self.stages = max(1, replica.budget), replica.stages
+        self.cost, self.most, self.stages = replica.cost, replica.most, replica.stages
+        self.batching, self.ranks = replica.batching, replica.batching.group
+        self.budget = max(1, replica.batching.budget)
         self.traffic, self.goal = traffic, goal
         self.z = NormalDist().inv_cdf(goal.percentile)
         context = traffic.mean_tokens
@@ -87,29 +88,29 @@ class Load:
         return self.cost.fixed_s + at + n * self.each_s
 
     def work(self, fresh: float, prompt: float) -> float:
-        """What computing ``fresh`` tokens at a prompt's end adds to steps that run anyway."""
+        """What computing ``fresh`` tokens at a prompt's end adds to steps that run anyway, or takes
+        in steps of its own where prompts go apart.
+        """
         new = max(1, round(fresh))
         chunk = Chunk(max(0, round(prompt) - new), new)
         seen = sum(group.pair_s * pairs(chunk, group.window) for group in self.cost.attention)
         whole, rest = divmod(new, self.budget)
-        base = self.cost.linear_s(1)
-        through = whole * (self.cost.linear_s(self.budget + 1) - base)
-        if rest:
-            through += self.cost.linear_s(rest + 1) - base
+        through = whole * self._chunk_s(self.budget) + (self._chunk_s(rest) if rest else 0.0)
         return seen + through + self.cost.sequence_s
+
+    def _chunk_s(self, tokens: int) -> float:
+        if self.batching.apart:
+            return self.cost.fixed_s + self.cost.linear_s(tokens)
+        return self.cost.linear_s(tokens + 1) - self.cost.linear_s(1)
 
     def rate(self, running: float) -> float:
         """Requests a second of a rank with so many in flight."""
         steps = self.traffic.output_tokens * self.step_s(running)
-        alone = running / (steps + running * self.prompt_s)
-        if self.ranks == 1:
-            return alone
-        return rising_root(lambda x: x * steps / (1 - self.slowed(x)), running, alone)
+        return running / (steps + running * self.prompt_s * self.batching.held_up)
 
     def slowed(self, rate: float) -> float:
-        """The share of time that prompts take of a step: any rank's in a lock-step group."""
-        own = min(rate * self.prompt_s, 1 - 1e-9)
-        return float(own if self.ranks == 1 else 1 - (1 - own) ** self.ranks)
+        """The share of time that prompts take of steps: any rank's in a lock-step group."""
+        return min(rate * self.prompt_s * self.batching.held_up, 1 - 1e-9)
 
     def users(self, users: float) -> Served:
         """So many requests in flight on the replica, less those that pause."""
@@ -180,8 +181,10 @@ class Load:
         whole = max(self.traffic.prompt_tokens, fresh)
         # Decodes of others go on in the same steps.
         shared = step if rate > 0 else self.cost.fixed_s + self.cost.linear_s(1)
+        shared = 0.0 if self.batching.apart else shared
         filling = (self.stages - 1) * self.work(min(fresh, self.budget), whole)
-        return waits + chunks * shared + self.work(fresh, whole) + filling + step / 2
+        own = chunks * shared + self.work(fresh, whole) + filling
+        return waits + own + step / 2 + self.batching.request_s
 
 
 def rising_root(value: Callable[[float], float], wanted: float, high: float) -> float:

@@ -15,6 +15,7 @@ from kvplan.planning.advise.load import Served
 TTFT: Final = "--ttft"
 TPOT: Final = "--tpot"
 BUDGET: Final = "--budget"
+SIMULATED: Final = "--simulate"
 CARDS: Final = "--max-gpus"
 NEVER: Final = math.inf
 
@@ -119,13 +120,15 @@ def _misses(sized: Sized, goal: Goal, served: Served | None, replicas: int) -> l
         )
         found.append(Miss(goal=CARDS, ratio=2 * served.held / sized.sequences, said=said))
     at = f"p{goal.percentile * 100:g}"
+    wide = 1 + sized.error if goal.sure else 1.0
+    at += f" and {sized.error:.0%} more" if goal.sure else ""
     for name, value, most, what in (
         (TTFT, served.ttft_s, goal.ttft_s, "first token"),
         (TPOT, served.tpot_s, goal.tpot_s, "time per token"),
     ):
-        if most is not None and value > most:
+        if most is not None and value * wide > most:
             said = f"{what} {format_seconds(value)} at {at}, over {format_seconds(most)}"
-            found.append(Miss(goal=name, ratio=value / most, said=said))
+            found.append(Miss(goal=name, ratio=value * wide / most, said=said))
     cost, budget = _cost(sized, replicas), goal.budget_per_hour
     if budget is not None and cost is None:
         found.append(Miss(goal=BUDGET, ratio=NEVER, said="no price of it is listed (--price)"))

@@ -26,12 +26,16 @@ MOST_CARDS: Final = 512
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relaxed:
-    """One goal set to ``needed`` and the cheapest outcome that meets all of them then."""
+    """One goal set to ``needed`` and the cheapest outcome that meets all of them then.
+
+    ``together`` marks goals of which none is enough alone: all of them have to give way.
+    """
 
     goal: str
     asked: float
     needed: float
     outcome: Outcome
+    together: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """A row of the JSON's ``relax``."""
@@ -40,6 +44,7 @@ class Relaxed:
             "goal": self.goal,
             "asked": self.asked,
             "needed": self.needed,
+            "together": self.together,
             "gpu": candidate.device.name,
             "gpus": self.outcome.gpus,
             "cost_per_hour": self.outcome.per_hour,
@@ -47,8 +52,12 @@ class Relaxed:
 
 
 def relaxed(planned: list[Sized], goal: Goal) -> list[Relaxed]:
-    """Each goal that alone stands in the way, the one that has to give way least first."""
+    """Each goal that alone stands in the way, the one that has to give way least first; else those
+    that the nearest misses, together.
+    """
     found = [one for one in _each(planned, goal) if one is not None]
+    if not found:
+        return list(_together(planned, goal))
     return sorted(found, key=lambda one: abs(one.needed / one.asked - 1) if one.asked else 0.0)
 
 
@@ -72,6 +81,26 @@ def _each(planned: list[Sized], goal: Goal) -> Iterator[Relaxed | None]:
         if best is not None:
             yield Relaxed(goal=CARDS, asked=goal.max_gpus, needed=best.gpus, outcome=best)
     yield _fewer(planned, goal)
+
+
+def _together(planned: list[Sized], goal: Goal) -> Iterator[Relaxed]:
+    """What the nearest needs of each goal that it misses."""
+    outcomes = (least(one, goal) for one in planned)
+    nearest = min(outcomes, key=lambda one: one.order, default=None)
+    if nearest is None or nearest.served is None:
+        return
+    served = nearest.served
+    reached = {
+        TTFT: (goal.ttft_s, served.ttft_s),
+        TPOT: (goal.tpot_s, served.tpot_s),
+        BUDGET: (goal.budget_per_hour, nearest.per_hour),
+    }
+    for miss in nearest.misses:
+        asked, needed = reached.get(miss.goal, (None, None))
+        if asked is not None and needed is not None:
+            yield Relaxed(
+                goal=miss.goal, asked=asked, needed=needed, outcome=nearest, together=True
+            )
 
 
 def _time(planned: list[Sized], goal: Goal, name: str, asked: float, free: Goal) -> Relaxed | None:
@@ -98,10 +127,11 @@ def _time(planned: list[Sized], goal: Goal, name: str, asked: float, free: Goal)
         return None
     least_time, found = best
     # The cheapest that reaches it, give or take a hundredth.
+    wide = 1.01 * (1 + found.sized.error if goal.sure else 1.0)
     goal = replace(
         free,
-        ttft_s=least_time * 1.01 if name == TTFT else free.ttft_s,
-        tpot_s=least_time * 1.01 if name == TPOT else free.tpot_s,
+        ttft_s=least_time * wide if name == TTFT else free.ttft_s,
+        tpot_s=least_time * wide if name == TPOT else free.tpot_s,
     )
     cheapest = _best(planned, goal) or found
     return Relaxed(goal=name, asked=asked, needed=least_time, outcome=cheapest)

@@ -111,7 +111,9 @@ def _on_device(
     found: list[Sized],
 ) -> str:
     """Adds the candidates of one card; says why there are none."""
-    why = f"its weights do not fit in {goal.max_gpus:,} of these"
+    host = host_cards(device)
+    most = min(goal.max_gpus, host if engine.name in LAYERED else 2 * host if host > 1 else 1)
+    why = f"the weights do not fit in {most:,} of these" if most > 1 else "the weights do not fit"
     for variant in variants(model, engine.name, quantise=space.quantise):
         if engine.name in DATACENTRE:
             unserved = weights_refusal(device, variant.stored)

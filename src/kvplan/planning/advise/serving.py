@@ -16,7 +16,6 @@ from kvplan.core import weights as w
 from kvplan.core.device import Device
 from kvplan.core.model import Model
 from kvplan.core.sharding import divides
-from kvplan.engines.base import EnginePlan
 
 SIZES: Final = (1, 2, 4, 8)
 STAGES: Final = (1, 2, 4)
@@ -24,6 +23,7 @@ HOST_CARDS: Final = 8
 # Cards that one host has, where it is no box of eight: superchips, trays, desktops.
 FEWER: Final = {"gh200": 1, "gh200-144gb": 2, "gb10": 1, "gb200": 4, "gb300": 4}
 MOST_CARDS: Final = 16  # of one replica: two hosts, as stages
+ROOM: Final = 0.8  # of a host's memory that weights may take, so that a cache is worth its name
 LAYERED: Final = ("llama.cpp", "ik_llama.cpp", "ollama")
 LENGTH: Final = {"vllm": "--max-model-len", "sglang": "--context-length",
                  "tensorrt-llm": "--max-seq-len"}  # fmt: skip
@@ -37,10 +37,6 @@ CACHE: Final[Mapping[str, Mapping[str, str]]] = {
         "--flash-attn": "on",
     },
 }
-CHUNK: Final = ("--max-num-batched-tokens", "--chunked-prefill-size", "--max-num-tokens",
-                "--ubatch-size")  # fmt: skip
-USUAL_CHUNK: Final = {"sglang": 8192, "tensorrt-llm": 8192}
-OTHER_CHUNK: Final = 2048
 
 
 class Layout(NamedTuple):
@@ -76,9 +72,13 @@ def host_cards(device: Device) -> int:
 def layouts(model: Model, engine: str, device: Device, most: int) -> Iterator[Layout]:
     """Every layout of a model on up to ``most`` cards of a kind, the fewest cards first.
 
-    What ranks exchange in every layer stays inside a host; stages may be on two.
+    What ranks exchange in every layer stays inside a host. Stages are on two hosts only where the
+    weights leave a single one no room.
     """
-    found = _layouts(model, engine, min(most, MOST_CARDS), host_cards(device))
+    host = host_cards(device)
+    stored = model.weights.num_bytes if model.weights else 0
+    held = stored < ROOM * host * (device.memory_bytes or 0)
+    found = _layouts(model, engine, min(most, host if held else MOST_CARDS), host)
     yield from sorted(found, key=lambda one: one.cards)
 
 
@@ -90,8 +90,7 @@ def _layouts(model: Model, engine: str, most: int, host: int) -> Iterator[Layout
     sizes = [size for size in SIZES if divides(model, size) and size <= host]
     for tp in sizes:
         for pp in STAGES:
-            hosts = 1 if host == 1 else 2
-            if tp * pp <= min(most, hosts * host) and pp <= len(model.blocks):
+            if tp * pp <= min(most, 2 * host if host > 1 else 1) and pp <= len(model.blocks):
                 yield Layout(tp=tp, pp=pp)
     if not (model.weights and model.weights.of_role(w.EXPERT_IN)):
         return
@@ -131,12 +130,3 @@ def ranks_of(engine: str, layout: Layout) -> dict[str, Any]:
         elif dp > 1:
             found["--enable-attention-dp"] = True
     return found
-
-
-def chunk_of(plan: EnginePlan) -> int:
-    """New tokens that a step takes at most."""
-    for flag in CHUNK:
-        value = plan.launch[flag] if flag in plan.launch else None  # noqa: SIM401 (no mapping)
-        if isinstance(value, int) and value > 0:
-            return value
-    return USUAL_CHUNK.get(plan.engine, OTHER_CHUNK)

@@ -84,6 +84,9 @@ def weights_refusal(device: Device, stored: str) -> str | None:
         return None
     native = bool(device.dense_flops.get("fp8"))
     if device.vendor == "NVIDIA":
+        # INT8 kernels end with Hopper (docs/features/quantization/README.md, W8A8).
+        if stored == "int8" and bool(device.dense_flops.get("fp4")):
+            return f"there are no kernels for int8 weights on {device.title}"
         least = TURING if stored in ("fp8", "int8", "int4", "awq", "gptq") else AMPERE
         served = capability(device) >= least
     elif device.vendor == "AMD":

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kvplan.core.errors import BadValue
-from kvplan.core.step import StepCost
 from kvplan.core.units import parse_bandwidth, parse_count
 from kvplan.engines.base import EnginePlan
 from kvplan.engines.vllm.plan import VllmPlan
@@ -16,6 +15,7 @@ from kvplan.simulation.outcome import Outcome
 from kvplan.simulation.planned import Planned, Rules, planned
 from kvplan.simulation.router import router_of
 from kvplan.simulation.servers.base import Batch, Request, Server
+from kvplan.simulation.step_time import StepTime
 from kvplan.simulation.traffic import Traffic
 
 MOST_COPIES = 4096
@@ -52,14 +52,30 @@ class Copies:
     def run(
         self,
         traffic: Traffic,
-        cost: StepCost,
+        timed: StepTime,
         progress: Callable[[int], None],
         step_by_step: bool = False,
     ) -> tuple[Outcome, dict[str, float]]:
         """What becomes of a traffic, and figures that this engine alone has.
 
-        One copy of vLLM is run by the compiled engine, anything else a step at a time.
+        One copy of vLLM is run by the compiled engine, anything else a step at a time. Requests are
+        sent as long before their arrival as the server needs to take them in.
         """
+        outcome, extras = self._run(traffic, timed, progress, step_by_step)
+        return replace(outcome, arrived_s=outcome.arrived_s - timed.request_s), extras
+
+    def alone(self) -> Copies:
+        """One copy of them, without the others."""
+        return replace(self, count=1, prefill=0)
+
+    def _run(
+        self,
+        traffic: Traffic,
+        timed: StepTime,
+        progress: Callable[[int], None],
+        step_by_step: bool,
+    ) -> tuple[Outcome, dict[str, float]]:
+        cost = timed.cost
         if self.planned.paged is not None and self.count == 1 and not self.prefill:
             from kvplan.simulation.fast.engine import simulate as compiled
 

@@ -302,7 +302,7 @@ def _runs(
                 progress(before + ended, total)
 
         began = time.perf_counter()
-        outcome, extras = copies.run(traffic, timed.cost, told, step_by_step)
+        outcome, extras = copies.run(traffic, timed, told, step_by_step)
         took = time.perf_counter() - began
         done += len(traffic)
         told(len(traffic), done - len(traffic))

@@ -35,11 +35,14 @@ MOST_BYTES: Final = 16 << 20
 class StepTime:
     """The cost of a step, whose it is, and the relative half width of its error where one is known.
 
-    ``cost.source`` says it to people.
+    ``cost.source`` says it to people. ``request_s`` is the way of a request through the server
+    before its scheduler sees it; ``group`` the ranks of a copy that each have their own sequences.
     """
 
     cost: StepCost
     error: float | None = None
+    request_s: float = 0.0
+    group: int = 1
 
 
 def step_time(said: str, plan: EnginePlan, bandwidth: int | None) -> StepTime:
@@ -78,7 +81,12 @@ def _modelled(said: str, plan: EnginePlan, bandwidth: int | None) -> StepTime:
     else:
         found = estimate(plan, bandwidth)
         if found is not None:
-            return StepTime(cost=found.cost, error=found.error)
+            return StepTime(
+                cost=found.cost,
+                error=found.error,
+                request_s=found.batching.request_s,
+                group=found.batching.group,
+            )
     raise BadValue(
         f"How fast {plan.node.device.title} is, or what {plan.model.name} weighs, is not known.",
         "Pass --bandwidth and --weights-bytes, or --time constant:10ms.",

@@ -37,6 +37,18 @@ SERVERS: dict[str, Callable[[], Server]] = {
     "tensorrt-llm": lambda: TensorRTServer(
         tokens=4000, page=32, max_len=2048, max_batch=16, batched_tokens=2048
     ),
+    "tensorrt-llm that waits": lambda: TensorRTServer(
+        tokens=4000,
+        page=32,
+        max_len=2048,
+        max_batch=16,
+        batched_tokens=2048,
+        wait_steps=9,
+        wait_share=0.9,
+    ),
+    "sglang that looks seldom": lambda: SglangServer(
+        tokens=5000, settings=SglangSettings(recv_interval=8)
+    ),
     "llama.cpp": lambda: LlamaServer(settings=LlamaSettings(cells=2500, slots=4)),
     "contiguous": lambda: ContiguousServer(
         tokens=6000, max_len=700, max_running=16, batched_tokens=4096

@@ -33,6 +33,7 @@ POLICIES: Final = {
 }
 CACHES: Final = ("paged", "contiguous")
 PREEMPTIONS: Final = ("recompute", "swap")
+MAX_PREFILL_TOKENS: Final = 16384  # server_args.py of SGLang 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,9 +181,13 @@ def _sglang(plan: SGLangPlan, rules: Rules) -> Planned:
         told.append("Sliding windows are counted as full attention: hits and room are less.")
     if plan.cells.slot:
         told.append("Recurrent states limit how many run, and no prefix is taken from them.")
+    flags = plan.asked.flags
     own = SglangSettings(
         max_running=plan.running.requests,
-        chunk_tokens=settings.chunk,
+        chunk_tokens=settings.chunk if settings.chunk > 0 else None,
+        prefill_tokens=flags.get("--max-prefill-tokens") or MAX_PREFILL_TOKENS,
+        conservativeness=flags.get("--schedule-conservativeness") or 1.0,
+        recv_interval=flags.get("--scheduler-recv-interval") or 1,
         policy=rules.policy,
     )
 
@@ -216,7 +221,7 @@ def _llama(plan: LlamaPlan, rules: Rules) -> Planned:
 
 def _tensorrt(plan: TensorRTPlan, rules: Rules) -> Planned:
     settings = plan.settings
-    pool = plan.pools[-1]
+    pool, flags = plan.pools[-1], plan.asked.flags
     told = () if len(plan.pools) == 1 else ("Windows are counted as full attention.",)
 
     def make() -> Server:
@@ -226,6 +231,9 @@ def _tensorrt(plan: TensorRTPlan, rules: Rules) -> Planned:
             max_len=settings.max_seq_len,
             max_batch=settings.max_batch,
             batched_tokens=settings.max_num_tokens,
+            chunked=bool(flags.get("--enable-chunked-prefill")),
+            wait_steps=flags.get("--batch-wait-timeout-iters") or 0,
+            wait_share=flags.get("--batch-wait-max-tokens-ratio") or 0.0,
         )
 
     return Planned(make, told)

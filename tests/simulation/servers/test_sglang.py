@@ -104,6 +104,16 @@ def test_retraction_drops_the_longest_prompt_of_equals() -> None:
     assert [1, 0] == outcome.preemptions.tolist()
 
 
+@pytest.mark.parametrize(("interval", "first_token"), [(1, 4.0), (10, 12.0)])
+def test_new_requests_are_looked_for_every_so_many_decodes(
+    interval: int, first_token: float
+) -> None:
+    """A's prompt is step 0; B comes in step 2. With 10 it is seen after ten decodes: at 11."""
+    work = traffic([(0.0, 10, 40), (2.5, 10, 2)])
+
+    assert first_token == run(work, server(recv_interval=interval)).first_token_s[1]
+
+
 def test_the_ratio_decays_and_is_raised() -> None:
     """0.7 to a seventh of it in 600 steps; after a retraction from what the rest has out."""
     ratio = Ratio(1.0)
@@ -139,7 +149,7 @@ def test_host_memory_has_what_the_tree_has_forgotten() -> None:
         {"tokens": 200, "page": 4, "chunk_tokens": 16},
         {"tokens": 120, "chunk_tokens": 10, "eviction": "lfu", "max_running": 3},
         {"tokens": 130, "host": HostTier(capacity=90, token_bytes=1.0, link_bytes_per_s=1e3)},
-        {"tokens": 120, "reuse": False},
+        {"tokens": 120, "reuse": False, "recv_interval": 7},
     ],
 )
 def test_nothing_is_lost_under_any_traffic(policy: str, flags: dict[str, Any]) -> None:

@@ -45,6 +45,25 @@ def test_a_prompt_is_whole_in_a_step_unless_it_is_cut(
     assert first_token == outcome.first_token_s.tolist()
 
 
+@pytest.mark.parametrize(
+    ("wait", "first_token"), [({}, 4.0), ({"wait_steps": 5, "wait_share": 0.9}, 9.0)]
+)
+def test_prompts_can_be_held_back_until_they_are_more(
+    wait: dict[str, Any], first_token: float
+) -> None:
+    """B comes in step 2 and waits five more, as 11 tokens are not 90 of 100."""
+    work = traffic([(0.0, 10, 40), (2.5, 10, 2)])
+
+    assert first_token == run(work, server(**wait)).first_token_s[1]
+
+
+def test_enough_prompts_are_not_held_back() -> None:
+    """A's token and 90 of B's are more than 90 of 100."""
+    work = traffic([(0.0, 10, 40), (2.5, 90, 2)])
+
+    assert 4.0 == run(work, server(wait_steps=5, wait_share=0.9)).first_token_s[1]
+
+
 def test_blocks_are_reused() -> None:
     """The same 16 tokens again: all blocks but the one with the last token."""
     work = traffic([(0.0, 16, 1), (9.0, 16, 1)], ids=[[1, 2, 3, 4]] * 2, block=4)

@@ -60,6 +60,9 @@ FLAGS = FlagTable(
         Flag(("--max-seq-len",), COUNT, "The longest request, prompt and output."),
         Flag(("--max-batch-size",), COUNT, "Requests in a step."),
         Flag(("--max-num-tokens",), COUNT, "Tokens in a step."),
+        Flag(("--enable-chunked-prefill",), None, "Prompts in parts."),
+        Flag(("--batch-wait-timeout-iters",), whole(0), "Steps that prompts wait to be more."),
+        Flag(("--batch-wait-max-tokens-ratio",), fraction, "Of a step's tokens: enough of them."),
         Flag(("--max-beam-width",), COUNT, "Beams of a request."),
         Flag(("--host-cache-size",), size, "Host memory for blocks that leave the pool."),
         Flag(

@@ -34,13 +34,15 @@ class SglangSettings:
     """The flags that the scheduler reads, in tokens.
 
     ``chunk_tokens`` is ``--chunked-prefill-size`` (None: prompts are never cut) and
-    ``prefill_tokens`` ``--max-prefill-tokens``, both of one prefill step.
+    ``prefill_tokens`` ``--max-prefill-tokens``, both of one prefill step. New requests are looked
+    for every ``recv_interval`` decode steps, and after each prefill.
     """
 
     max_running: int = 4096
     chunk_tokens: int | None = 8192
     prefill_tokens: int = 16384
     conservativeness: float = 1.0
+    recv_interval: int = 1
     policy: str = "fcfs"
 
 
@@ -94,6 +96,8 @@ class SglangServer(RadixServer):
     ratio: Ratio = field(init=False)
     partial: Request | None = None
     full: bool = False  # batch_is_full: no prefill is tried until a running request leaves
+    inbox: list[Request] = field(default_factory=list)  # sent, and not looked at yet
+    since: int = 0  # decode steps since the last look
     step: list[tuple[Request, int]] = field(default_factory=list)  # prefilling, and how many
     decoding: bool = False
 
@@ -108,9 +112,33 @@ class SglangServer(RadixServer):
             return ""
         return f"{request.prompt:,} + {request.output:,} tokens in a pool of {most:,}"
 
+    @property
+    def num_waiting(self) -> int:
+        """In the queue or in front of it."""
+        return len(self.waiting) + len(self.inbox)
+
+    def add(self, request: Request) -> None:
+        """It waits to be looked at."""
+        self.inbox.append(request)
+
+    def _receive(self) -> None:
+        """New requests enter the queue, if this step looks for them.
+
+        managers/scheduler_recv_skipper.py: a decode step counts 1, a prefill at once; without work
+        the loop looks all the time.
+        """
+        self.since += 1
+        is_busy = self.decoding and self.running
+        if is_busy and self.since < self.settings.recv_interval:
+            return
+        self.since = 0
+        self.waiting += self.inbox
+        self.inbox.clear()
+
     def plan_step(self) -> Batch | None:
         """A prefill where one can be made, else a decode."""
         self.admitted.clear()
+        self._receive()
         self._prefill()
         if self.step:
             self.decoding = False
@@ -147,11 +175,13 @@ class SglangServer(RadixServer):
             return 0
         page = self.page
         room = (self.free + self.tree.evictable) // page // len(self.running) * page
-        return max(0, min(*(request.remaining for request in self.running), room) - 1)
+        looks = self.settings.recv_interval - self.since - 1 if self.inbox else room
+        return max(0, min(*(request.remaining for request in self.running), room, looks) - 1)
 
     def skip(self, steps: int) -> None:
-        """Each step lets the ratio decay."""
+        """Each step lets the ratio decay, and counts until the next look."""
         self.decoded(self.running, steps)
+        self.since = (self.since + steps) % self.settings.recv_interval
         for _ in range(steps):
             self.ratio.decay()
 

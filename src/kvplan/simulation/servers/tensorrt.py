@@ -5,7 +5,9 @@
 
 cpp/tensorrt_llm/batch_manager: capacityScheduler.cpp, microBatchScheduler.cpp (1.0). Blocks are
 reused through a radix tree (enable_block_reuse, on by default). Prompts are whole in one step
-unless chunked prefill is on, which is off by default.
+unless chunked prefill is on, which is off by default. While others generate, prompts can be held
+back until there are enough of them (batch_wait_timeout_iters, batch_wait_max_tokens_ratio;
+_torch/pyexecutor/py_executor.py, _waiting_requests, 1.1).
 """
 
 from __future__ import annotations
@@ -26,6 +28,9 @@ class TensorRTServer(RadixServer):
     max_batch: int
     batched_tokens: int
     chunked: bool = False
+    wait_steps: int = 0
+    wait_share: float = 0.0
+    waited: int = 0
     step: list[tuple[Request, int]] = field(default_factory=list)  # prompts, and how many tokens
     decoding: list[Request] = field(default_factory=list)
 
@@ -46,6 +51,8 @@ class TensorRTServer(RadixServer):
         self._admit()
         self.decoding = [request for request in self.running if request.generated]
         self._fill(self.batched_tokens - len(self.decoding))
+        if self._holds_back():
+            self.step = []
         for request in self.decoding:
             self.grow(request, request.known)
         for request, length in self.step:
@@ -73,7 +80,7 @@ class TensorRTServer(RadixServer):
 
     def quiet_steps(self) -> int:
         """Until the next answer is whole: whoever waits has no room before that."""
-        if self.step or not self.decoding:
+        if self.step or not self.decoding or len(self.decoding) < len(self.running):
             return 0
         return min(request.remaining for request in self.decoding) - 1
 
@@ -106,6 +113,21 @@ class TensorRTServer(RadixServer):
             promised += need
             self.start(request, hit, match.node)
             self.running.append(self.waiting.pop(0))
+
+    def _holds_back(self) -> bool:
+        """Whether this step leaves its prompts for a later one, that they may be more.
+
+        Not where nobody generates; and not for longer than ``wait_steps``.
+        """
+        if not self.wait_steps or not self.step or not self.decoding:
+            return False
+        tokens = len(self.decoding) + sum(length for _, length in self.step)
+        enough = tokens >= self.wait_share * self.batched_tokens
+        if enough or self.waited >= self.wait_steps:
+            self.waited = 0
+            return False
+        self.waited += 1
+        return True
 
     def _fill(self, room: int) -> None:
         """Prompts in the order of admission, as far as the step goes."""

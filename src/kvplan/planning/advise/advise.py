@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from kvplan.core.device import Device
@@ -21,6 +22,7 @@ from kvplan.planning.advise.search import Refused, Space, sized
 from kvplan.planning.cost.hosted import Hosted, Request, hosted
 from kvplan.planning.cost.pricing import USD, Pricing, pricing_of
 from kvplan.planning.question import device_named
+from kvplan.planning.speed.measured import read_calibration
 from kvplan.readers.devices import devices
 from kvplan.readers.open_model import ModelSource, open_model
 
@@ -65,6 +67,7 @@ def advise(
     power_watts: float | None = None,
     set: Mapping[str, Any] | None = None,
     offline: bool = False,
+    calibration: str | Path | None = None,
     progress: Progress | None = None,
     **flags: Any,
 ) -> AdviseAnswer:
@@ -107,6 +110,7 @@ def advise(
         power_watts: of one card; default: its board power.
         set: config keys to replace.
         offline: never ask the hub.
+        calibration: a folder of ``measure``: its card and engine are estimated by what it measured.
         progress: called with requests that have ended in the simulator, and how many there are.
         flags: the engine's own flags with underscores; they hold for every option.
 
@@ -137,6 +141,7 @@ def advise(
         pricing=pricing,
         quantise=allow_quantise,
         given=named.flags.parse({f"--{k.replace('_', '-')}": v for k, v in flags.items()}),
+        calibration=None if calibration is None else read_calibration(calibration),
     )
     compared = None if api is None else _hosted(api, goal, models[0], pricing)
 
@@ -164,7 +169,7 @@ def _answer(
         space=space,
         options=tuple(options),
         frontier=tuple(frontier(outcomes, goal)),
-        relax=() if meets else tuple(relaxed(planned, goal)),
+        relax=() if meets else tuple(relaxed(outcomes, goal)),
         hosted=compared,
         simulated=tuple(simulated),
         said=said,
@@ -267,7 +272,16 @@ def _why_not(one: Outcome, first: Outcome, place: int) -> str | None:
         return "meets the goals; no price of it is listed (--price)"
     if least_cost and cost > least_cost * 1.0005:
         return f"meets the goals at {cost / least_cost:.2f} × the cost"
-    return "meets the goals at the same cost, with fewer bits or more cards"
+    return f"meets the goals at the same cost, {_beaten_by(one, first)}"
+
+
+def _beaten_by(one: Outcome, first: Outcome) -> str:
+    """What decides between two of one cost."""
+    if one.is_tight and not first.is_tight:
+        return "with less room to them"
+    mine, other = one.order[-3:], first.order[-3:]
+    said = ("with fewer bits", "with more cards", "and is no faster")
+    return next((word for word, a, b in zip(said, mine, other, strict=True) if a > b), said[-1])
 
 
 def _hosted(api: str, goal: Goal, model: Model, pricing: Pricing) -> Hosted:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from kvplan.core.device import Device
 from kvplan.core.errors import KvplanError
+from kvplan.core.measured import Calibration
 from kvplan.engines.base import Asked, Engine, EnginePlan, Node
 from kvplan.planning.advise.goal import Goal, Traffic
 from kvplan.planning.advise.load import Load, Replica
@@ -31,6 +32,7 @@ class Candidate:
     layout: Layout
     small_cache: bool
     given: Mapping[str, Any]
+    calibration: Calibration | None = None
 
     def flags(self, context: int, slots: int | None = None) -> dict[str, Any]:
         """Its flags by the engine's table; what was given goes before what is chosen."""
@@ -52,6 +54,7 @@ class Candidate:
             version=self.version,
             flags=self.flags(context, slots),
             shared_prefix=min(shared_prefix, context - 1),
+            calibration=self.calibration,
         )
         node = Node(
             device=self.device,

@@ -51,17 +51,20 @@ class Relaxed:
         }
 
 
-def relaxed(planned: list[Sized], goal: Goal) -> list[Relaxed]:
+def relaxed(outcomes: list[Outcome], goal: Goal) -> list[Relaxed]:
     """Each goal that alone stands in the way, the one that has to give way least first; else those
     that the nearest misses, together.
     """
-    found = [one for one in _each(planned, goal) if one is not None]
+    able = (one for one in outcomes if one.sized.load is not None)
+    ordered = sorted(able, key=lambda one: one.order)
+    found = [one for one in _each(ordered, goal) if one is not None]
     if not found:
-        return list(_together(planned, goal))
+        return list(_together(ordered, goal))
     return sorted(found, key=lambda one: abs(one.needed / one.asked - 1) if one.asked else 0.0)
 
 
-def _each(planned: list[Sized], goal: Goal) -> Iterator[Relaxed | None]:
+def _each(ordered: list[Outcome], goal: Goal) -> Iterator[Relaxed | None]:
+    planned = [one.sized for one in ordered]
     if goal.ttft_s is not None:
         yield _time(planned, goal, TTFT, goal.ttft_s, replace(goal, ttft_s=None))
     if goal.tpot_s is not None:
@@ -80,13 +83,12 @@ def _each(planned: list[Sized], goal: Goal) -> Iterator[Relaxed | None]:
         best = _best(planned, replace(goal, max_gpus=MOST_CARDS))
         if best is not None:
             yield Relaxed(goal=CARDS, asked=goal.max_gpus, needed=best.gpus, outcome=best)
-    yield _fewer(planned, goal)
+    yield _fewer(planned[:NEAREST], goal)
 
 
-def _together(planned: list[Sized], goal: Goal) -> Iterator[Relaxed]:
+def _together(nearest_first: list[Outcome], goal: Goal) -> Iterator[Relaxed]:
     """What the nearest needs of each goal that it misses."""
-    outcomes = (least(one, goal) for one in planned)
-    nearest = min(outcomes, key=lambda one: one.order, default=None)
+    nearest = next(iter(nearest_first), None)
     if nearest is None or nearest.served is None:
         return
     served = nearest.served
@@ -150,10 +152,8 @@ def _cheaper(one: Outcome, other: Outcome) -> bool:
     return one.order[1:] < other.order[1:]
 
 
-def _fewer(planned: list[Sized], goal: Goal) -> Relaxed | None:
+def _fewer(candidates: list[Sized], goal: Goal) -> Relaxed | None:
     """The most users, or the highest rate, for which something meets all goals."""
-    near = sorted((least(one, goal) for one in planned), key=lambda one: one.order)[:NEAREST]
-    candidates = [one.sized for one in near]
     name, asked = (USERS, float(goal.users)) if goal.users else (RATE, goal.rate_per_s or 0.0)
     best = _most(lambda part: _best(candidates, _part(goal, part)), goal)
     if best is None:

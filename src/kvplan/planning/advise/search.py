@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from kvplan.core.device import Device
+from kvplan.core.measured import Calibration
 from kvplan.core.model import Model
 from kvplan.engines.base import Engine
 from kvplan.engines.registry import engine_of
@@ -60,6 +61,7 @@ class Space:
     pricing: Pricing
     quantise: bool
     given: Mapping[str, Any] = field(default_factory=dict)
+    calibration: Calibration | None = None
 
     def engine_on(self, device: Device) -> tuple[Engine | None, str]:
         """The engine of a card, or why there is none."""
@@ -166,4 +168,5 @@ def _caches(
             layout=layout,
             small_cache=eight,
             given=space.given,
+            calibration=space.calibration,
         )

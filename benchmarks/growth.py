@@ -20,10 +20,10 @@ from typing import Final
 import httpx
 
 import kvplan
+from kvplan.core.measured import Decode
 from kvplan.measuring.calibration import Point, calibrate
 from kvplan.measuring.embedded.server import serving
 from kvplan.measuring.embedded.settings import Settings
-from kvplan.planning.speed.measured import Decode
 
 LENGTHS: Final = (88, 512, 1024, 2048, 3072, 4096, 6144, 8192)
 CALIBRATED_ON: Final = (88, 8192)  # weights by the one, cache by the other: the rest is predicted

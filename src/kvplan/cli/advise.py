@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kvplan.cli.options import (
+    Calibration,
     Capital,
     Currency,
     Discount,
@@ -136,6 +137,7 @@ def advise(
     set_: Set = None,
     explain: Explain = False,
     output_file: Output = None,
+    calibration: Calibration = None,
     offline: Offline = False,
     as_json: Json = False,
 ) -> int:
@@ -187,6 +189,7 @@ def advise(
             power_watts=power_watts,
             set=parse_overrides(set_),
             offline=offline,
+            calibration=calibration,
             progress=progress,
             **{name.lstrip("-").replace("-", "_"): text for name, text in flags.items()},
         )

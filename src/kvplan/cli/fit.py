@@ -8,6 +8,7 @@ import typer
 
 from kvplan.cli.options import (
     Assume,
+    Calibration,
     Capital,
     Currency,
     Discount,
@@ -117,6 +118,7 @@ def fit(
     pue: Pue = None,
     power_watts: PowerWatts = None,
     engine_flag: Annotated[list[str] | None, typer.Option("--engine-flag", hidden=True)] = None,
+    calibration: Calibration = None,
     set_: Set = None,
     encoder_tokens: EncoderTokens = None,
     assume: Assume = "",
@@ -147,6 +149,7 @@ def fit(
         prompt=prompt,
         output=output,
         acceptance=acceptance,
+        calibration=calibration,
         weights_bytes=weights_bytes,
         gpu_memory=gpu_memory,
         free_memory=free_memory,

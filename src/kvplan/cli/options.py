@@ -25,6 +25,10 @@ Set = Annotated[
     list[str] | None,
     typer.Option("--set", help="Replace a config key: --set num_key_value_heads=32. Repeatable."),
 ]
+Calibration = Annotated[
+    str | None,
+    typer.Option("--calibration", help="A folder of kvplan measure: estimate by what it measured."),
+]
 Assume = Annotated[
     str,
     typer.Option("--assume", help="'full': size an unknown type as full attention in each layer."),

@@ -8,6 +8,7 @@ import typer
 
 from kvplan.cli.options import (
     Assume,
+    Calibration,
     EncoderTokens,
     Explain,
     Json,
@@ -56,36 +57,24 @@ def simulate(
         str | None,
         _option("--output", "Lengths of answers. Default: 256, or the trace's."),
     ] = None,
-    arrivals: Annotated[
-        str, _option("--arrivals", "poisson, gamma or constant.")
-    ] = "poisson",
-    cv: Annotated[
-        float, _option("--cv", "Of gamma arrivals: above 1 is bursts.")
-    ] = 1.0,
+    arrivals: Annotated[str, _option("--arrivals", "poisson, gamma or constant.")] = "poisson",
+    cv: Annotated[float, _option("--cv", "Of gamma arrivals: above 1 is bursts.")] = 1.0,
     shared_prefix: Annotated[
         str, _option("--shared-prefix", "Tokens that all prompts of a kind begin with.")
     ] = "0",
     prefixes: Annotated[int, _option("--prefixes", "How many kinds there are.")] = 1,
     turns: Annotated[int, _option("--turns", "Of a conversation.")] = 1,
-    think: Annotated[
-        str, _option("--think", "Seconds between an answer and a turn.")
-    ] = "0",
+    think: Annotated[str, _option("--think", "Seconds between an answer and a turn.")] = "0",
     columns: Annotated[
         str | None,
         _option("--columns", "A trace's columns: arrival=ts:ms,prompt=in,output=out."),
     ] = None,
     recorded: Annotated[
         bool | None,
-        typer.Option(
-            "--recorded/--not-recorded", help="Take a trace's arrivals as they are."
-        ),
+        typer.Option("--recorded/--not-recorded", help="Take a trace's arrivals as they are."),
     ] = None,
-    tokenizer: Annotated[
-        str | None, _option("--tokenizer", "For traces of text.")
-    ] = None,
-    workload: Annotated[
-        str | None, _option("--workload", "Of a summary of several.")
-    ] = None,
+    tokenizer: Annotated[str | None, _option("--tokenizer", "For traces of text.")] = None,
+    workload: Annotated[str | None, _option("--workload", "Of a summary of several.")] = None,
     replicas: Annotated[int, _option("--replicas", "Copies of the whole start.")] = 1,
     router: Annotated[
         str, _option("--router", "round-robin, least-loaded or prefix-aware.")
@@ -100,13 +89,9 @@ def simulate(
         str,
         _option("--policy", "fcfs, priority, shortest; of sglang also lpm and lof."),
     ] = "fcfs",
-    preemption: Annotated[
-        str, _option("--preemption", "recompute or swap.")
-    ] = "recompute",
+    preemption: Annotated[str, _option("--preemption", "recompute or swap.")] = "recompute",
     cache: Annotated[str, _option("--cache", "paged or contiguous.")] = "paged",
-    reserve: Annotated[
-        str, _option("--reserve", "Contiguous: max, power or oracle.")
-    ] = "max",
+    reserve: Annotated[str, _option("--reserve", "Contiguous: max, power or oracle.")] = "max",
     watermark: Annotated[
         float, _option("--watermark", "Share of the blocks that admission leaves free.")
     ] = 0.0,
@@ -114,9 +99,7 @@ def simulate(
     seeds: Annotated[int, _option("--seeds", "Runs, for confidence.")] = 1,
     time: Annotated[
         str,
-        _option(
-            "--time", "estimate, bound, constant:10ms, or a CSV file of measured steps."
-        ),
+        _option("--time", "estimate, bound, constant:10ms, or a CSV file of measured steps."),
     ] = "estimate",
     step_by_step: Annotated[
         bool, typer.Option("--step-by-step", help="Never take steps together.")
@@ -131,39 +114,25 @@ def simulate(
     ] = None,
     find_rate: Annotated[
         bool,
-        typer.Option(
-            "--find-rate", help="The largest rate that meets --ttft and --tpot."
-        ),
+        typer.Option("--find-rate", help="The largest rate that meets --ttft and --tpot."),
     ] = False,
-    ttft: Annotated[
-        str | None, _option("--ttft", "Goal: first token within, as 2s.")
-    ] = None,
-    tpot: Annotated[
-        str | None, _option("--tpot", "Goal: each token within, as 50ms.")
-    ] = None,
-    percentile: Annotated[
-        str, _option("--percentile", "That the goal holds at.")
-    ] = "p95",
+    ttft: Annotated[str | None, _option("--ttft", "Goal: first token within, as 2s.")] = None,
+    tpot: Annotated[str | None, _option("--tpot", "Goal: each token within, as 50ms.")] = None,
+    percentile: Annotated[str, _option("--percentile", "That the goal holds at.")] = "p95",
     results: Annotated[
         str | None, _option("--results", "A folder of a sweep's points, to go on from.")
     ] = None,
-    backend: Annotated[
-        str, _option("--backend", "Of a sweep: loky (this machine) or ray.")
-    ] = ("loky"),
-    jobs: Annotated[
-        int, _option("--jobs", "Runs of a sweep at once. Default: all cores.")
-    ] = -1,
+    backend: Annotated[str, _option("--backend", "Of a sweep: loky (this machine) or ray.")] = (
+        "loky"
+    ),
+    jobs: Annotated[int, _option("--jobs", "Runs of a sweep at once. Default: all cores.")] = -1,
     from_: Annotated[
         str | None,
         _option("--from", "An engine's own command line, or a file with it."),
     ] = None,
     gpu: Annotated[str | None, _option("--gpu", "A device by any name.")] = None,
-    gpus: Annotated[
-        int | None, _option("--gpus", "Cards, as tensor parallelism.")
-    ] = None,
-    engine: Annotated[
-        str | None, _option("--engine", "vllm (the default), sglang …")
-    ] = None,
+    gpus: Annotated[int | None, _option("--gpus", "Cards, as tensor parallelism.")] = None,
+    engine: Annotated[str | None, _option("--engine", "vllm (the default), sglang …")] = None,
     engine_version: Annotated[
         str | None, _option("--engine-version", "The engine's release.")
     ] = None,
@@ -173,9 +142,7 @@ def simulate(
     weights_bytes: Annotated[
         str | None, _option("--weights-bytes", "What the weights take: 14.9GiB.")
     ] = None,
-    gpu_memory: Annotated[
-        str | None, _option("--gpu-memory", "A card's memory: 81559MiB.")
-    ] = None,
+    gpu_memory: Annotated[str | None, _option("--gpu-memory", "A card's memory: 81559MiB.")] = None,
     free_memory: Annotated[
         str | None, _option("--free-memory", "What a card has free at the start.")
     ] = None,
@@ -188,12 +155,11 @@ def simulate(
     kv_pool: Annotated[
         str | None, _option("--kv-pool", "A card's pool as a log states it: 39.28GiB.")
     ] = None,
-    engine_flag: Annotated[
-        list[str] | None, typer.Option("--engine-flag", hidden=True)
-    ] = None,
+    engine_flag: Annotated[list[str] | None, typer.Option("--engine-flag", hidden=True)] = None,
     set_: Set = None,
     encoder_tokens: EncoderTokens = None,
     assume: Assume = "",
+    calibration: Calibration = None,
     offline: Offline = False,
     explain: Explain = False,
     output_file: Annotated[
@@ -231,9 +197,7 @@ def _answer(question: dict[str, Any], given: dict[str, Any]) -> Any:
 
         return replay_file(given["replay"])
     flags = parse_carried(given["engine_flag"])
-    question |= {
-        name.lstrip("-").replace("-", "_"): text for name, text in flags.items()
-    }
+    question |= {name.lstrip("-").replace("-", "_"): text for name, text in flags.items()}
     with bar("simulating") as progress:
         if given["find_rate"]:
             from kvplan.simulation.find_rate import find_rate

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 from kvplan.core.device import Device
 from kvplan.core.launch import Launch
 from kvplan.core.ledger import Ledger, Term
+from kvplan.core.measured import Calibration
 from kvplan.core.model import Model
 from kvplan.core.pool import Pool
 from kvplan.core.tier import Tier
@@ -61,7 +62,7 @@ class Asked:
 
     ``flags`` has only those given, in the engine's spelling, already parsed by its flag table.
     ``pool_bytes`` takes one rank's pool as given (``--kv-pool``); ``weights_bytes`` the whole
-    model's weights.
+    model's weights. ``calibration`` is what was measured of such a server.
     """
 
     context: int
@@ -71,6 +72,7 @@ class Asked:
     pool_bytes: int | None = None
     weights_bytes: int | None = None
     shared_prefix: int = 0
+    calibration: Calibration | None = None
 
     def with_flags(self, **changed: Any) -> Asked:
         """The same with some flags changed: ``max_model_len=4096``."""

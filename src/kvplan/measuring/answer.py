@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from kvplan.core.measured import Calibration
 from kvplan.measuring.differences import Difference
 from kvplan.measuring.experiment import Experiment
 from kvplan.measuring.predicted import Predicted
 from kvplan.measuring.summary import Run
 from kvplan.planning.answer import Answer
-from kvplan.planning.speed.measured import Calibration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kvplan.core.errors import BadQuestion
+from kvplan.core.measured import Calibration, Decode, Prefill, Reads
 from kvplan.core.step import Chunk, pairs
 from kvplan.measuring.least_squares import fit_relative
 from kvplan.measuring.phases import COLD, UNIQUE
 from kvplan.measuring.server import Server
 from kvplan.measuring.summary import Run
-from kvplan.planning.speed.measured import Calibration, Decode, Prefill, Reads
 
 
 class Point(NamedTuple):
@@ -73,11 +73,15 @@ def calibrate_prefill(prompted: Sequence[Prompted], fixed_s: float) -> Prefill |
 
 
 def calibration_of(
-    server: Server, runs: Iterable[Run], card: str | None, reads: Reads | None
+    server: Server,
+    runs: Iterable[Run],
+    card: str | None,
+    reads: Reads | None,
+    bandwidth: int | None = None,
 ) -> Calibration | None:
     """What a measurement can calibrate; None where it has too few lengths.
 
-    ``reads`` is what its steps read, where the model is known.
+    ``reads`` is what its steps read, where the model is known; ``bandwidth`` the memory's.
     """
     rows = [run for run in runs if run.rate is None and run.requests > run.failed]
     points = [
@@ -105,6 +109,7 @@ def calibration_of(
         decode=decode,
         prefill=calibrate_prefill(prompted, decode.fixed_s),
         reads=reads,
+        bandwidth=bandwidth,
         decode_points=tuple(points),
         prefill_points=tuple(prompted),
     )

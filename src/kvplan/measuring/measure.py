@@ -152,7 +152,9 @@ def answer(
         runs=tuple(runs),
         predicted=tuple(predicted.figures),
         differences=tuple(differences(found.server, runs, predicted.figures)),
-        calibration=calibration_of(found.server, runs, predicted.card, predicted.reads),
+        calibration=calibration_of(
+            found.server, runs, predicted.card, predicted.reads, card.host_bandwidth
+        ),
         environment=environment(),
         warnings=(*_warnings(found), *predicted.said),
     )

@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from kvplan.core.errors import KvplanError
+from kvplan.core.measured import Reads
 from kvplan.engines.llamacpp.plan import LlamaPlan
 from kvplan.measuring.phases import WARM
 from kvplan.measuring.server import Server
 from kvplan.measuring.summary import Run
 from kvplan.planning.fit import FitAnswer, fit
-from kvplan.planning.speed.measured import Reads, reads_of
+from kvplan.planning.speed.measured import reads_of
 
 BOUND, ESTIMATE, EXACT = "bound", "estimate", "exact"
 KNOWN: Final = ("vllm", "sglang", "llama.cpp", "tensorrt-llm", "ollama")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 from kvplan.core.units import format_bytes
@@ -175,6 +176,7 @@ def fit(
     encoder_tokens: int | str | None = None,
     assume: str = "",
     offline: bool = False,
+    calibration: str | Path | None = None,
     **flags: Any,
 ) -> FitAnswer:
     """How many conversations of a model a card holds, how fast it decodes them, what they cost.
@@ -216,6 +218,7 @@ def fit(
         encoder_tokens: the encoder's length, for models with cross-attention.
         assume: ``full`` sizes a config of an unknown type as full attention.
         offline: never ask the hub.
+        calibration: a folder of ``measure``: the estimate is by what was measured there.
         flags: the engine's own flags with underscores, as ``allowance="8GiB"``.
 
     Raises:
@@ -247,6 +250,7 @@ def fit(
         host_bandwidth=host_bandwidth,
         kv_pool=kv_pool,
         shared_prefix=shared_prefix,
+        calibration=calibration,
         pricing=pricing_of(
             price=price,
             currency=currency,

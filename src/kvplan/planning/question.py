@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from kvplan.core.device import Device
 from kvplan.core.errors import BadValue
+from kvplan.core.measured import Calibration
 from kvplan.core.model import Model
 from kvplan.core.units import (
     GIB,
@@ -22,6 +24,7 @@ from kvplan.engines.base import Asked, Engine, Node
 from kvplan.engines.names import DEFAULT_ENGINE
 from kvplan.engines.registry import engine_of
 from kvplan.planning.cost.pricing import LIST, Pricing
+from kvplan.planning.speed.measured import check, read_calibration
 from kvplan.readers import mig, unified
 from kvplan.readers.devices import find_device
 from kvplan.readers.families.base import Options
@@ -73,6 +76,7 @@ def ask(
     encoder_tokens: int | str | None = None,
     assume: str = "",
     offline: bool = False,
+    calibration: str | Path | None = None,
     flags: Mapping[str, Any] | None = None,
 ) -> Question:
     """The question with every value read.
@@ -110,6 +114,7 @@ def ask(
             pool_bytes=None if kv_pool is None else parse_bytes(kv_pool),
             weights_bytes=None if weights_bytes is None else parse_bytes(weights_bytes),
             shared_prefix=prefix,
+            calibration=_calibration(calibration, spoken.name, device.name),
         ),
         bandwidth_bytes_per_s=rate or None,
         host_link=_host_link(device, host_bandwidth),
@@ -128,6 +133,14 @@ def ask(
             *_memory_unit_warning(gpu_memory),
         ),
     )
+
+
+def _calibration(folder: str | Path | None, engine: str, device: str) -> Calibration | None:
+    if folder is None:
+        return None
+    found = read_calibration(folder)
+    check(found, engine, device)
+    return found
 
 
 def _wanted(concurrency: int | None) -> int | None:

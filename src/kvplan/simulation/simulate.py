@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 from kvplan.core.errors import BadValue
@@ -149,6 +150,7 @@ def simulate(
     encoder_tokens: int | str | None = None,
     assume: str = "",
     offline: bool = False,
+    calibration: str | Path | None = None,
     **flags: Any,
 ) -> SimulateAnswer:
     """What traffic does to a model on a card: latency, hits, preemptions, as the engine decides.
@@ -201,6 +203,7 @@ def simulate(
         encoder_tokens: the encoder's length.
         assume: ``full`` sizes an unknown type as full attention.
         offline: never ask the hub.
+        calibration: a folder of ``measure``: steps take what was measured there.
         flags: the engine's own flags with underscores.
 
     Raises:
@@ -233,6 +236,7 @@ def simulate(
         encoder_tokens=encoder_tokens,
         assume=assume,
         offline=offline,
+        calibration=calibration,
         flags=asked.flags,
     )
     rules = Rules(

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from kvplan.core.measured import Calibration
 from kvplan.core.step import StepCost
 from kvplan.engines.base import EnginePlan
 from kvplan.planning.speed.batching import Batching, batching_of
 from kvplan.planning.speed.bound import work_of
 from kvplan.planning.speed.calibration import calibrated
+from kvplan.planning.speed.measured import applies, reads_of
+from kvplan.planning.speed.rates import Rates
 from kvplan.planning.speed.serving import Served, closed_loop, full_queue, prompt_alone_s
 from kvplan.planning.speed.steps import step_cost
 
@@ -84,8 +87,12 @@ class Estimate:
 def estimate(plan: EnginePlan, bandwidth: int | None = None) -> Estimate | None:
     """The estimate of a plan; None where its weights or its card's bandwidth are not known.
 
-    ``bandwidth`` is the card's in bytes a second, in place of its table's.
+    ``bandwidth`` is the card's in bytes a second, in place of its table's. A calibration of the
+    plan's engine and card stands in place of published rates.
     """
+    own = applies(plan)
+    if own is not None:
+        return _measured(plan, own)
     work = work_of(plan, bandwidth)
     if work is None:
         return None
@@ -108,4 +115,21 @@ def estimate(plan: EnginePlan, bandwidth: int | None = None) -> Estimate | None:
         source=found.source,
         calibrated=found.calibrated,
         replicas=work.replicas,
+    )
+
+
+def _measured(plan: EnginePlan, own: Calibration) -> Estimate | None:
+    """By a calibration, of what the plan reads."""
+    reads = reads_of(plan)
+    if reads is None:
+        return None
+    cost = own.cost(reads)
+    return Estimate(
+        cost=cost,
+        in_process=cost,
+        batching=batching_of(plan, Rates(), 1),
+        error=own.error(reads),
+        source=own.source,
+        calibrated=True,
+        replicas=plan.replicas,
     )

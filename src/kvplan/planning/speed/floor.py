@@ -13,6 +13,7 @@ from typing import Any
 from kvplan.engines.base import EnginePlan
 from kvplan.planning.speed.bound import work_of
 from kvplan.planning.speed.figures import NO_WORKLOAD, SpeedEstimate, Workload, speed_estimate
+from kvplan.planning.speed.measured import applies, reads_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,12 +54,18 @@ def speed_bound(
     """The bound on one rank.
 
     None without a batch, without a known bandwidth, or where a step reads nothing of the card (all
-    layers are in host memory, whose bandwidth is not asked).
+    layers are in host memory, whose bandwidth is not asked and not measured).
     """
+    own = applies(plan)
+    on_host = own is not None and own.card is None
+    bandwidth = own.bandwidth if on_host and own else bandwidth
     if not batch or not bandwidth:
         return None
     each = -(-batch // plan.replicas)
     weights, cache = _weights(plan, bandwidth, each), _cache(plan, bandwidth, each)
+    reads = reads_of(plan) if on_host and not weights + cache else None
+    if reads is not None:
+        weights, cache = reads.weights_bytes, each * plan.asked.context * reads.token_bytes
     if not weights + cache:
         return None
     return SpeedBound(

@@ -16,15 +16,13 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from kvplan.planning.speed.rates import IDEAL
 from tools.speed_arrays import Columns, arrays, predicted, rates_of, taken
-from tools.speed_cases import Case, cases
-from tools.speed_rows import SEED, Row, published, rows, series, split
+from tools.speed_data import Data, data
+from tools.speed_rows import SEED, Row, published
 
 TARGET: Final = Path(__file__).parent.parent / "src" / "kvplan" / "data" / "speed.json"
 SIGMA: Final = 0.08  # a relative error that counts as one
@@ -186,57 +184,6 @@ def left_out(found: Columns, near: dict[Key, float]) -> Any:
         part = taken(found, mask)
         answers[mask] = predicted(part, rates(listed, values, part))
     return answers
-
-
-def usable(found: list[Case]) -> tuple[list[Case], Counter[str]]:
-    """Cases without those that cannot be what they say, and why the others are left out.
-
-    A series (one file of one source) of which a quarter beats the card's own bound is not what it
-    says: prompts that were cached, fewer clients than stated, drafts.
-    """
-    left: Counter[str] = Counter()
-    kept = []
-    for case in found:
-        weights = next((t.num_bytes for t in case.plan.ledger if t.name == "weights"), 0)
-        if case.row.kind != "static" and weights > case.plan.node.memory_bytes:
-            left["weights that do not fit the cards: the layout is not what it says"] += 1
-        else:
-            kept.append(case)
-    every = arrays(kept)
-    ideal = {name: np.full(len(kept), getattr(IDEAL, name)) for name in GENERAL}
-    ideal |= {"sharpness": np.array([40.0]), "spread": np.full(len(kept), 0.5)}
-    bound = predicted(every, SimpleNamespace(**ideal | {"sharpness": 40.0}))
-    rate = every.metric == "tokens_per_s"
-    beaten = np.where(rate, every.answer > bound * 1.02, every.answer < bound / 1.02)
-    counted, beating = Counter[str](), Counter[str]()
-    for case, over in zip(kept, beaten, strict=True):
-        if case.row.metric != "ttft_s":
-            counted[series(case.row)] += 1
-            beating[series(case.row)] += int(over)
-    good = []
-    for case in kept:
-        name = series(case.row)
-        if beating[name] and beating[name] * 4 >= counted[name]:
-            left["a series that beats the card's own bound"] += 1
-        else:
-            good.append(case)
-    return good, left
-
-
-class Data(NamedTuple):
-    """All cases, the models kept aside, and what was left out."""
-
-    cases: list[Case]
-    aside: frozenset[str]
-    left: Counter[str]
-
-
-def data() -> Data:
-    """The rows of the published file, cleaned and split."""
-    kept, left = rows()
-    planned, unplanned = cases(kept)
-    good, bad = usable(planned)
-    return Data(good, split([case.row for case in good]), left + unplanned + bad)
 
 
 def fitted(row: Row) -> bool:

@@ -11,8 +11,10 @@ from kvplan.core.errors import KvplanError
 from kvplan.core.model import Model
 from kvplan.engines.base import Asked, EnginePlan, Node
 from kvplan.engines.registry import engine_of
+from kvplan.planning.speed import Estimate, estimate
 from kvplan.planning.speed.bound import work_of
 from kvplan.planning.speed.ideal import Ideal
+from kvplan.planning.speed.serving import static_batch
 from kvplan.readers.devices import find_device
 from kvplan.readers.open_model import open_model
 from tools.speed_rows import Row
@@ -26,6 +28,7 @@ TENSOR: Final = {
 STAGES: Final = {
     "vllm": "--pipeline-parallel-size", "sglang": "--pp-size", "tensorrt-llm": "--pp-size",
 }  # fmt: skip
+MOST_RUNNING: Final = 2048  # sequences of a rank where no flag says fewer
 FILE_BITS: Final = {"q4_k_m": 4.85}  # bits an element of the usual mix
 
 
@@ -78,6 +81,44 @@ def case_of(row: Row) -> Case | str:
         return "bandwidth or weights are not known"
     held = plan.capacity(plan.asked.context).sequences // (work.replicas * int(work.ideal.group))
     return Case(row, plan, work.ideal, work.replicas, max(1, held), work.ideal.mixed > 0)
+
+
+def answered(case: Case) -> float:
+    """What kvplan answers to a row, in the metric that was measured.
+
+    A plan that does not start is asked as if all its clients ran.
+    """
+    found = estimate(case.plan)
+    assert found is not None
+    return answer_by(found, case)
+
+
+def answer_by(found: Estimate, case: Case) -> float:
+    """What an estimate of its plan answers to a row."""
+    row = case.row
+    prompt, output, clients = round(row.prompt), round(row.output), row.concurrency
+    ranks = found.ranks
+    if row.kind == "prefill":
+        return found.prefill_s(prompt)
+    if row.kind == "queued":
+        held = case.capacity if case.plan.starts else MOST_RUNNING
+        capacity = min(held, MOST_RUNNING) * ranks
+        return found.full_queue(prompt=prompt, output=output, capacity=capacity).tokens_per_s
+    if row.kind == "static":
+        return static_batch(
+            found.in_process, prompt=prompt, output=output, batch=clients
+        ).tokens_per_s
+    capacity = case.capacity * ranks if case.plan.starts else clients
+    served = found.closed_loop(
+        prompt=prompt,
+        output=output,
+        clients=clients,
+        capacity=min(capacity, MOST_RUNNING * ranks),
+        drawn=row.drawn,
+    )
+    if row.metric == "tpot_s":
+        return served.tpot_s
+    return served.ttft_s + served.queue_s if row.metric == "ttft_s" else served.tokens_per_s
 
 
 def cases(rows: list[Row]) -> tuple[list[Case], Counter[str]]:

@@ -118,12 +118,20 @@ def _product(factors: Mapping[str, Mapping[str, float]], names: list[str], rate:
 
 
 def _error(said: Mapping[str, Any], engine: str, family: str, mixed: bool) -> tuple[float, bool]:
-    """The band of the nearest that was measured, and whether engine and card both were."""
-    errors, kind = said["errors"], "mixture" if mixed else "dense"
-    for name in (f"{engine} on {family} {kind}", f"{family} {kind}", f"{engine} {kind}", kind):
-        if name in errors:
-            return float(errors[name]), f"{engine} on {family}" in said["measured"]
-    return 1.0, False
+    """The band of what was measured, and whether this engine was measured on this family.
+
+    What was not is off by more: half as far again (as a factor) where only the other engines or
+    the other cards were, twice as far where neither was.
+    """
+    error = float(said["errors"]["mixture" if mixed else "dense"])
+    pairs = said["measured"]
+    if f"{engine} on {family}" in pairs:
+        return error, True
+    engines, families = (
+        zip(*(pair.split(" on ") for pair in pairs), strict=True) if pairs else ((), ())
+    )
+    known = (engine in engines) + (family in families)
+    return float((1 + error) ** (2 - known / 2) - 1), False
 
 
 def _source(said: Mapping[str, Any], engine: str, card: str, measured: bool) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from kvplan.core.measured import Calibration
 from kvplan.core.step import StepCost
 from kvplan.engines.base import EnginePlan
+from kvplan.planning.speed.away import away_of
 from kvplan.planning.speed.batching import Batching, batching_of
 from kvplan.planning.speed.bound import work_of
 from kvplan.planning.speed.calibration import calibrated
@@ -105,15 +106,25 @@ def estimate(plan: EnginePlan, bandwidth: int | None = None) -> Estimate | None:
         ideal.experts_kind,
         ideal.mixed > 0,
     )
-    cost = step_cost(ideal, found.rates, found.source)
+    cost, error, source = step_cost(ideal, found.rates, found.source), found.error, found.source
+    away = away_of(plan, work.shape)
+    if away is not None:
+        here = 1 - away.share
+        kept = ideal._replace(
+            dense_read_s=ideal.dense_read_s * here, experts_read_s=ideal.experts_read_s * here
+        )
+        source = f"{source}; {away.share:.0%} of the weights from {away.said}"
+        cost = step_cost(kept, found.rates, source)
+        cost = replace(cost, fixed_s=cost.fixed_s + away.seconds)
+        error = (1 + error) ** 2 - 1
     served = found.rates.sequence_s / ideal.stages
     return Estimate(
         cost=cost,
         in_process=replace(cost, sequence_s=max(0.0, cost.sequence_s - served)),
         batching=batching_of(plan, found.rates, int(ideal.group)),
-        error=found.error,
-        source=found.source,
-        calibrated=found.calibrated,
+        error=error,
+        source=source,
+        calibrated=found.calibrated and away is None,
         replicas=work.replicas,
     )
 

@@ -140,3 +140,17 @@ def full_queue(
         tokens_per_s=running * output / cycle,
         batch=running,
     )
+
+
+def static_batch(cost: StepCost, *, prompt: int, output: int, batch: int) -> Served:
+    """A batch whose prompts are all computed first and that decodes to its end (``generate``)."""
+    chunks = [Chunk(0, prompt)] * batch
+    first = cost.seconds((), chunks)
+    step = decode_s(cost, batch, prompt, output)
+    return Served(
+        tpot_s=step,
+        ttft_s=first,
+        queue_s=0.0,
+        tokens_per_s=batch * output / (first + output * step),
+        batch=batch,
+    )

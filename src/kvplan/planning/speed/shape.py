@@ -77,6 +77,12 @@ class Shape:
         return self.experts.layers if self.experts else 0
 
     @property
+    def stored_bytes(self) -> float:
+        """All weights that steps read in turn."""
+        experts = self.experts.num_bytes if self.experts else 0.0
+        return self.dense.num_bytes + self.head.num_bytes + experts
+
+    @property
     def read_bytes(self) -> float:
         """Weights of a step of one token."""
         drawn = self.experts.num_bytes * self.experts.drawn_share if self.experts else 0.0

@@ -1,0 +1,85 @@
+"""The published rows, cleaned and split: which can be asked, which are fitted, which kept aside."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from functools import cache
+from typing import Final, NamedTuple
+
+from kvplan.planning.speed.batching import batching_of
+from kvplan.planning.speed.estimate import Estimate
+from kvplan.planning.speed.rates import IDEAL
+from kvplan.planning.speed.steps import step_cost
+from tools.speed_cases import Case, answer_by, cases
+from tools.speed_rows import rows, series, split
+
+# The bound that a row may not beat: every rate ideal, and the tokens of a batch alike in half of
+# the experts that they draw, as an uneven router makes them.
+LEAST: Final = replace(IDEAL, spread=0.5)
+ROUNDING: Final = 1.02
+SUSPECT: Final = 0.25  # of a series' rows beyond the bound
+
+
+class Data(NamedTuple):
+    """All cases, the models kept aside, and what was left out."""
+
+    cases: list[Case]
+    aside: frozenset[str]
+    left: Counter[str]
+
+
+@cache
+def data() -> Data:
+    """The rows of the published file, cleaned and split."""
+    kept, left = rows()
+    planned, unplanned = cases(kept)
+    good, bad = usable(planned)
+    return Data(good, split([case.row for case in good]), left + unplanned + bad)
+
+
+def usable(found: list[Case]) -> tuple[list[Case], Counter[str]]:
+    """Cases without those that cannot be what they say, and why the others are left out.
+
+    A series (one file of one source) of which a quarter beats the card's own bound is not what it
+    says: prompts that were cached, fewer clients than stated, drafts.
+    """
+    left: Counter[str] = Counter()
+    kept = []
+    for case in found:
+        weights = next((t.num_bytes for t in case.plan.ledger if t.name == "weights"), 0)
+        if case.row.kind != "static" and weights > case.plan.node.memory_bytes:
+            left["weights that do not fit the cards: the layout is not what it says"] += 1
+        else:
+            kept.append(case)
+    counted, beating = Counter[str](), Counter[str]()
+    for case in kept:
+        if case.row.metric != "ttft_s":
+            counted[series(case.row)] += 1
+            beating[series(case.row)] += beats_bound(case)
+    good = []
+    for case in kept:
+        name = series(case.row)
+        if beating[name] and beating[name] >= SUSPECT * counted[name]:
+            left["a series that beats the card's own bound"] += 1
+        else:
+            good.append(case)
+    return good, left
+
+
+def beats_bound(case: Case) -> bool:
+    """Whether a row is faster than its card can be."""
+    cost = step_cost(case.ideal, LEAST, "bound")
+    ideal = Estimate(
+        cost=cost,
+        in_process=cost,
+        batching=batching_of(case.plan, LEAST, int(case.ideal.group)),
+        error=0.0,
+        source="bound",
+        calibrated=False,
+        replicas=case.replicas,
+    )
+    least = answer_by(ideal, case)
+    if case.row.metric == "tokens_per_s":
+        return case.row.value > least * ROUNDING
+    return case.row.value < least / ROUNDING

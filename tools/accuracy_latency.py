@@ -26,6 +26,7 @@ from kvplan.simulation.step_time import StepTime
 from kvplan.simulation.synthetic import synthetic
 from kvplan.simulation.traffic import Traffic
 from tools.speed_cases import Case, case_of
+from tools.speed_recipes import planned_as_run
 from tools.speed_rows import MIXTURES, Row, rows, split
 
 PROMPTS_A_CLIENT: Final = 10
@@ -74,7 +75,7 @@ def compared(asked: Sequence[tuple[Row, dict[str, float]]]) -> Iterator[Compared
         if isinstance(case, str):
             continue
         try:
-            simulated = simulated_s(case)
+            simulated = simulated_s(case._replace(plan=planned_as_run(row, case.plan)))
         except KvplanError:
             continue
         if simulated is not None:

@@ -11,8 +11,8 @@ from kvplan.planning.advise.relax import Relaxed
 from kvplan.planning.advise.serving import LAYERED
 from kvplan.planning.cost.of_plan import HOUR_S
 
-SHOWN = 12
-POINTS = 8
+SHOWN = 8
+POINTS = 6
 WHY = 110  # characters of a reason in a cell
 
 

@@ -17,6 +17,7 @@ from kvplan.simulation.find_rate import find_rate
 from kvplan.simulation.replay import replay
 from kvplan.simulation.sweep import sweep
 from tests.lab.answers import answer as lab_answer
+from tests.measuring import answers
 
 STARTED = """\
 vLLM API server version 0.19.0
@@ -64,10 +65,22 @@ ANSWERS = {
     "a sweep": lambda: sweep(SIMULATED, ["rate=5,50"], jobs=1),
     "a search": lambda: find_rate(SIMULATED, ttft="40ms"),
     "caches": lab_answer,
+    "a measurement": answers.measured,
+    "two measurements": answers.compared,
     "scenarios": lambda: Replays(scenarios=(replay(SCENARIO),)),
 }  # fmt: skip
 # Names that a question chooses, and values of any type.
-OPEN = ("launch", "predicted", "numbers", "intervals", "extras", "at")
+OPEN = (
+    "launch",
+    "predicted",
+    "numbers",
+    "intervals",
+    "extras",
+    "at",
+    "flags",
+    "packages",
+    "failures",
+)
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

@@ -57,7 +57,9 @@ class Reads(NamedTuple):
 class Calibration:
     """A server's coefficients: of an engine on a card (None: the machine's CPU) with one model.
 
-    ``bandwidth`` is the memory's, in bytes a second, where it was measured too.
+    ``most_batch`` is the largest batch that was measured: up to it the new tokens of a step are in
+    ``sequence``, beyond it each takes what a prompt's does. ``bandwidth`` is the memory's, in bytes
+    a second, where it was measured too.
     """
 
     engine: str | None
@@ -67,13 +69,18 @@ class Calibration:
     decode: Decode
     prefill: Prefill | None
     reads: Reads | None
+    most_batch: int = 1
     bandwidth: int | None = None
     decode_points: tuple[tuple[float, float, float], ...] = ()
     prefill_points: tuple[tuple[int, float], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
-        return asdict(self) | {"reads": self.reads._asdict() if self.reads else None}
+        return asdict(self) | {
+            "reads": self.reads._asdict() if self.reads else None,
+            "decode_points": [list(point) for point in self.decode_points],
+            "prefill_points": [list(point) for point in self.prefill_points],
+        }
 
     @property
     def source(self) -> str:
@@ -91,7 +98,11 @@ class Calibration:
         return StepCost(
             fixed_s=self.decode.fixed_s * weights,
             sequence_s=self.decode.sequence_s * weights,
-            linear=(Knot(1, 0.0), Knot(LONG, token * LONG)),
+            linear=(
+                Knot(self.most_batch, 0.0),
+                Knot(2 * self.most_batch, 2 * self.most_batch * token),
+                Knot(LONG, token * LONG),
+            ),
             attention=(AttentionCost(window=None, read_s=self.decode.read_s * cache, pair_s=pair),),
             source=self.source,
         )

@@ -109,6 +109,7 @@ def calibration_of(
         decode=decode,
         prefill=calibrate_prefill(prompted, decode.fixed_s),
         reads=reads,
+        most_batch=round(max(point.batch for point in points)),
         bandwidth=bandwidth,
         decode_points=tuple(points),
         prefill_points=tuple(prompted),

@@ -15,6 +15,7 @@ from kvplan.engines.base import EnginePlan
 
 FILE: Final = "calibration.json"
 MOST_BYTES: Final = 4 << 20
+MOST_BATCH: Final = 1 << 14
 MOST_READ: Final = 1 << 60
 # Devices that stand for no card: one whose memory alone was given, and the CPU.
 NO_CARD: Final = ("given", "cpu")
@@ -112,6 +113,7 @@ def _of(found: Mapping[str, Any]) -> Calibration:
         decode=Decode(**_figures(found["decode"])),
         prefill=Prefill(**_figures(prefill)) if prefill else None,
         reads=Reads(*(_bytes(reads[key]) for key in Reads._fields)) if reads else None,
+        most_batch=min(_bytes(found["most_batch"]), MOST_BATCH),
         bandwidth=_bytes(found["bandwidth"]) if found["bandwidth"] else None,
     )
 

@@ -116,7 +116,7 @@ test-ray: .venv-ray/.ready ## sweep on a real Ray cluster that is started here
 
 .venv-fuzz/.ready: pyproject.toml
 	$(PYTHON) -m venv .venv-fuzz
-	.venv-fuzz/bin/python -m pip install --quiet atheris --editable .
+	.venv-fuzz/bin/python -m pip install --quiet atheris --editable '.[prefix]'
 	@touch $@
 
 # Chromium is the system's (apt-get install chromium), or CHROMIUM names one.
@@ -135,8 +135,9 @@ docs: ## build the documentation's site; its commands are run by the tests
 	.venv-docs/bin/python -m mkdocs build --strict
 
 FUZZ_SECONDS ?= 60
-fuzz: .venv-fuzz/.ready ## logs of any bytes, coverage-guided, for FUZZ_SECONDS
+fuzz: .venv-fuzz/.ready ## logs and traces of any bytes, coverage-guided, for FUZZ_SECONDS each
 	.venv-fuzz/bin/python -m tests.fuzz.explain -max_total_time=$(FUZZ_SECONDS) -max_len=4096
+	.venv-fuzz/bin/python -m tests.fuzz.traces -max_total_time=$(FUZZ_SECONDS) -max_len=2048
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) .venv-oracle .venv-llamacpp .venv-vllm .venv-lab .venv-ray .venv-fuzz .venv-ui .venv-docs site build .mypy_cache .ruff_cache .pytest_cache .hypothesis

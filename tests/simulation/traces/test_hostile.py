@@ -27,6 +27,13 @@ GOOD: dict[str, Any] = {
 }  # fmt: skip
 
 
+# Intervals so short that no number of them fills a window.
+STUCK = json.dumps({"w": {"fleet_rate_rps": [5.0], "window_s": 600, "top": [{
+    "client": 1, "rows": [[0, 1.0, 1.0, "Gamma", 1e-12, 1.0]],
+    "length_percentiles_0_100": {"0": {"input_tokens": [5, 9], "output_tokens": [5, 9]}}}]}}
+).encode()  # fmt: skip
+
+
 def lines(*rows: Any) -> bytes:
     return b"\n".join(row if isinstance(row, bytes) else json.dumps(row).encode() for row in rows)
 
@@ -153,6 +160,7 @@ COLUMNS = (
         (b"[]", "There is no request"),
         (b"[1, 2, 3]", "There is no request"),
         (b'{"w": {"fleet_rate_rps": 3}}', "is not complete"),
+        (STUCK, "fill no window"),
         (b'{"w": {"fleet_rate_rps": [1e300], "window_s": 1, "top": []}}', "is not complete"),
     ],
 )

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from kvplan.core.units import ceil_div
 from kvplan.simulation.prefix.alignment import Landmarks, Run
 from kvplan.simulation.prefix.prompts import Prompts
 from kvplan.simulation.prefix.tree import Parting
@@ -18,6 +19,7 @@ from kvplan.simulation.prefix.tree import Parting
 SPAN_TOKENS = 16  # the least run that counts: a block of vLLM's
 MOST_FAMILIES = 8  # beginnings that a prompt is compared with at one place
 MOST_ALIGNED = 4000  # prompts; of more an even sample is taken and scaled up
+MOST_UNITS = 50_000_000  # of the prompts that are aligned; some ten seconds
 TOLD = 20  # partings that are told
 
 
@@ -73,7 +75,7 @@ class Partings:
 
 def find_partings(prompts: Prompts, partings: Sequence[Parting]) -> Partings:
     """What parts, and what it costs."""
-    step = max(1, -(-len(partings) // MOST_ALIGNED))
+    step = _step(prompts, partings)
     aligner = _Aligner(prompts)
     places = _places(partings, aligner.span)
     tops = {id(one): place for place in places for one in place.partings}
@@ -90,6 +92,12 @@ def find_partings(prompts: Prompts, partings: Sequence[Parting]) -> Partings:
         families=tuple(families),
         sampled=1.0 if prompts.are_blocks else 1 / step,
     )
+
+
+def _step(prompts: Prompts, partings: Sequence[Parting]) -> int:
+    """One parting in so many is aligned, so that their number and their units stay bounded."""
+    units = sum(len(prompts.rows[parting.row].units) for parting in partings)
+    return max(1, ceil_div(len(partings), MOST_ALIGNED), ceil_div(units, MOST_UNITS))
 
 
 def _places(partings: Sequence[Parting], span: int) -> list[_Place]:

@@ -9,8 +9,8 @@ from typing import Any
 from kvplan.core.errors import BadValue
 from kvplan.core.units import parse_bytes, parse_count, parse_tokens
 from kvplan.planning.size import size
-from kvplan.simulation.prefix.pools import POLICIES, Looked, PoolHits
-from kvplan.simulation.prefix.prompts import Prompts
+from kvplan.simulation.prefix.pools import POLICIES, Looked, PoolHits, Rows
+from kvplan.simulation.prefix.prompts import Prompt, Prompts
 from kvplan.simulation.prefix.rules import Blocks, Rule
 from kvplan.simulation.prompts.blocks import BlockIds
 
@@ -78,7 +78,21 @@ def pools_of(prompts: Prompts, rule: Rule, pools: Sequence[int], skipped: int) -
     return found
 
 
-def _block_rows(prompts: Prompts, rule: Blocks) -> tuple[list[list[int]], int]:
+class _Slices:
+    """Rows of block ids as lists, each made when it is looked at: a trace's ids stay an array."""
+
+    def __init__(self, rows: Sequence[Prompt], step: int) -> None:
+        self.rows, self.step = rows, step
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> list[int]:
+        found: list[int] = self.rows[index].units[self.step - 1 :: self.step].tolist()
+        return found
+
+
+def _block_rows(prompts: Prompts, rule: Blocks) -> tuple[Rows, int]:
     """Prompts as ids of blocks, and the tokens of a block.
 
     Raises:
@@ -95,6 +109,5 @@ def _block_rows(prompts: Prompts, rule: Blocks) -> tuple[list[list[int]], int]:
                 f"Blocks of {rule.block_size} tokens do not fall on the trace's of {unit}.",
                 f"Pass a multiple of {unit}, or a size that divides it.",
             )
-        step = rule.block_size // unit
-        return [row.units[step - 1 :: step].tolist() for row in prompts.rows], rule.block_size
-    return [row.units.tolist() for row in prompts.rows], unit
+        return _Slices(prompts.rows, rule.block_size // unit), rule.block_size
+    return _Slices(prompts.rows, 1), unit

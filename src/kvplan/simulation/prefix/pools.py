@@ -12,11 +12,25 @@ A hit is a block of the unbroken run from a prompt's first block on.
 from __future__ import annotations
 
 import heapq
+from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 Row = Sequence[int]
+
+
+class Rows(Protocol):
+    """Requests as rows of block ids, by their place."""
+
+    def __len__(self) -> int:
+        """How many there are."""
+        ...
+
+    def __getitem__(self, index: int, /) -> Row:
+        """One of them."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +55,7 @@ class Looked:
     The first ``warm_up`` requests fill the pool and do not count.
     """
 
-    rows: Sequence[Row]
+    rows: Rows
     tokens: Callable[[int, int], int]
     prompt_tokens: Sequence[int]
     warm_up: int = 0
@@ -65,10 +79,11 @@ def _run(row: Row, held: object) -> int:
     return len(row)
 
 
-def lru(rows: Sequence[Row], blocks: int) -> Iterator[int]:
+def lru(rows: Rows, blocks: int) -> Iterator[int]:
     """Hits of each request."""
     held: OrderedDict[int, None] = OrderedDict()
-    for row in rows:
+    for index in range(len(rows)):
+        row = rows[index]
         yield _run(row, held)
         for block in reversed(row):
             if block in held:
@@ -79,10 +94,11 @@ def lru(rows: Sequence[Row], blocks: int) -> Iterator[int]:
             held.popitem(last=False)
 
 
-def fifo(rows: Sequence[Row], blocks: int) -> Iterator[int]:
+def fifo(rows: Rows, blocks: int) -> Iterator[int]:
     """Hits of each request; a block that is there keeps its place in the queue."""
     held: OrderedDict[int, None] = OrderedDict()
-    for row in rows:
+    for index in range(len(rows)):
+        row = rows[index]
         yield _run(row, held)
         for block in row if blocks else ():
             if block not in held:
@@ -91,7 +107,7 @@ def fifo(rows: Sequence[Row], blocks: int) -> Iterator[int]:
                 held[block] = None
 
 
-def optimum(rows: Sequence[Row], blocks: int) -> Iterator[int]:
+def optimum(rows: Rows, blocks: int) -> Iterator[int]:
     """Hits of each request: Belady's rule, a block that is never used again not kept at all.
 
     A block is used whenever one behind it is, so its next use is never later: of equal ones the
@@ -100,7 +116,8 @@ def optimum(rows: Sequence[Row], blocks: int) -> Iterator[int]:
     never = len(rows)
     held: dict[int, int] = {}
     heap: list[tuple[int, int, int]] = []
-    for row, uses in zip(rows, _next_uses(rows), strict=True):
+    for index, uses in enumerate(_next_uses(rows)):
+        row = rows[index]
         yield _run(row, held)
         for depth, block in enumerate(row):
             use = uses[depth]
@@ -115,20 +132,20 @@ def optimum(rows: Sequence[Row], blocks: int) -> Iterator[int]:
                 del held[block]
 
 
-def _next_uses(rows: Sequence[Row]) -> list[list[int]]:
+def _next_uses(rows: Rows) -> list[array[int]]:
     """For each block of each request the next request that has it; their number where none has."""
     later: dict[int, int] = {}
     never = len(rows)
-    found: list[list[int]] = []
+    found: list[array[int]] = []
     for index in range(len(rows) - 1, -1, -1):
         row = rows[index]
-        found.append([later.get(block, never) for block in row])
+        found.append(array("i", [later.get(block, never) for block in row]))
         for block in row:
             later[block] = index
     return found[::-1]
 
 
-POLICIES: dict[str, Callable[[Sequence[Row], int], Iterator[int]]] = {
+POLICIES: dict[str, Callable[[Rows, int], Iterator[int]]] = {
     "fifo": fifo,
     "lru": lru,
     "optimum": optimum,

@@ -112,6 +112,8 @@ class _Fleet:
         while end < self.window_s:
             parts.append(end + np.cumsum(client.intervals(start, count, rng)))
             end = float(parts[-1][-1])
+            if len(parts) * count > 2 * MOST_IN_A_WINDOW:
+                raise ValueError(f"intervals that fill no window of {self.window_s:g} s")
         at = np.concatenate(parts)
         return at[at < self.window_s]
 

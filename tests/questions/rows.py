@@ -18,7 +18,9 @@ REFERENCE = Path(__file__).parents[1] / "reference"
 CONFIGS = REFERENCE / "configs"
 THEMES = (
     "startup-fit", "hybrid", "gguf", "parallelism", "kv-dtype", "fraction-semantics", "profiling",
-    "weights", "units", "speculative", "multimodal", "offload", "prefix-cache",
+    "weights", "units", "speculative", "multimodal", "offload", "prefix-cache", "calculators",
+    "transfer",
+    "scheduling",
 )  # fmt: skip
 Figure = int | float
 

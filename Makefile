@@ -95,7 +95,7 @@ test-vllm: .venv-vllm/.ready ## plan with vLLM's own code, start the real server
 	@touch $@
 
 demo-measure: .venv-measure/.ready ## measure a real llama.cpp with real weights; a report in .venv-measure/run
-	.venv-measure/bin/kvplan measure --embedded --prompt 96,384 --output 16 --concurrency 1,2 --requests 4 \
+	.venv-measure/bin/kvplan measure --embedded --prompt 64,256 --output 16 --concurrency 1,2 --requests 4 \
 		--pressure -o .venv-measure/run
 
 LAB_CACHES := full,none,static,paged,sliding,int8,int4,int2,offload,h2o,snapkv

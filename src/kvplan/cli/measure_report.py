@@ -24,15 +24,18 @@ iframe { border: 0; width: 100%; height: 60rem }
 def write_report(answer: MeasureAnswer, folder: Path) -> str | None:
     """The page in the folder; why it has no plots, where it has none."""
     charts, said = _charts(answer)
-    server = answer.experiment.server
-    title = f"{server.model} on {server.engine or 'a server'}"
-    body = [f"<h1>{escape(plain(title))}</h1>", *map(_html, tables(answer)), charts]
+    title = escape(plain(answer.experiment.server.title))
+    body = [f"<h1>{title}</h1>", *map(_html, tables(answer)), charts]
     body += [f"<p>{escape(plain(line))}</p>" for line in explanation(answer)]
     body += [f"<p>Warning: {escape(plain(line))}</p>" for line in answer.warnings]
-    said_where = ", ".join(f"{key} {value}" for key, value in answer.environment.items() if value)
+    said_where = ", ".join(
+        f"{key} {value}"
+        for key, value in answer.environment.items()
+        if value and not isinstance(value, dict)
+    )
     body.append(f"<p><small>{escape(plain(said_where))}</small></p>")
     page = (
-        f"<!doctype html><html lang=en><meta charset=utf-8><title>{escape(plain(title))}</title>"
+        f"<!doctype html><html lang=en><meta charset=utf-8><title>{title}</title>"
         f"<style>{STYLE}</style><main>{''.join(body)}</main></html>\n"
     )
     (folder / REPORT).write_text(page, encoding="utf-8", errors="replace")

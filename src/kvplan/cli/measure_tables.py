@@ -8,6 +8,7 @@ from kvplan.cli.table import NONE, Table
 from kvplan.core.units import format_bytes, format_seconds
 from kvplan.measuring.answer import MeasureAnswer
 from kvplan.measuring.differences import Difference
+from kvplan.measuring.predicted import BOUND
 from kvplan.measuring.summary import Run
 
 
@@ -28,8 +29,6 @@ def name_of(run: Run) -> str:
 
 
 def _speeds(answer: MeasureAnswer) -> Table:
-    server = answer.experiment.server
-    who = " ".join(filter(None, (server.engine, server.version)))
     columns = (
         "run", "requests", "failed", "TTFT p50", "p99", "between tokens p50", "p99", "tokens/s",
         "memory",
@@ -48,7 +47,7 @@ def _speeds(answer: MeasureAnswer) -> Table:
         )
         for run in answer.runs
     )
-    return Table(f"{server.model} on {who or 'a server'}", columns, rows, "lrlrrrrrr")
+    return Table(answer.experiment.server.title, columns, rows, "lrlrrrrrr")
 
 
 def _reuse(answer: MeasureAnswer) -> Table:
@@ -73,6 +72,15 @@ def _reuse(answer: MeasureAnswer) -> Table:
     return Table("", columns, rows, "lrrrrrrrr")
 
 
+def _is_shown(answer: MeasureAnswer, one: Difference) -> bool:
+    """A bound is shown where nothing else is measured: once a length and a concurrency."""
+    if one.kind != BOUND or one.run is None:
+        return True
+    plain = [run.prefix for run in answer.runs if run.reuse and not run.pressure]
+    run = answer.runs[one.run]
+    return run.reuse and not run.pressure and run.prefix == plain[0]
+
+
 def _differences(answer: MeasureAnswer) -> Table:
     rows = tuple(
         (
@@ -84,6 +92,7 @@ def _differences(answer: MeasureAnswer) -> Table:
             one.why,
         )
         for one in answer.differences
+        if _is_shown(answer, one)
     )
     columns = ("predicted", "run", "measured", "predicted", "", "why")
     return Table("", columns, rows, "llrrrl")

@@ -72,6 +72,16 @@ def calibrate_prefill(prompted: Sequence[Prompted], fixed_s: float) -> Prefill |
     return Prefill(token_s=token, pair_s=sum(pair), error=max(errors))
 
 
+def _fastest(points: Iterable[Point]) -> list[Point]:
+    """Of each batch and length the least: prompts of others between two tokens only make more."""
+    best: dict[tuple[float, float], Point] = {}
+    for point in points:
+        key = (point.batch, round(point.context))
+        if key not in best or point.seconds < best[key].seconds:
+            best[key] = point
+    return list(best.values())
+
+
 def calibration_of(
     server: Server,
     runs: Iterable[Run],
@@ -84,11 +94,11 @@ def calibration_of(
     ``reads`` is what its steps read, where the model is known; ``bandwidth`` the memory's.
     """
     rows = [run for run in runs if run.rate is None and run.requests > run.failed]
-    points = [
+    points = _fastest(
         Point(run.concurrency, run.mean_context_tokens, run.itl_s["p50"])
         for run in rows
         if run.concurrency and run.itl_s["p50"]
-    ]
+    )
     prompted = [
         Prompted(run.prompt, run.ttft_s["p50"])
         for run in rows

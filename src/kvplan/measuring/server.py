@@ -52,6 +52,12 @@ class Server:
     flags: Mapping[str, Any] = field(default_factory=dict)
     metrics: Reading | None = None
 
+    @property
+    def title(self) -> str:
+        """Its model and what serves it, in a line."""
+        who = " ".join(filter(None, (self.engine, self.version)))
+        return f"{self.model} on {who or 'a server'}"
+
     def to_dict(self) -> dict[str, Any]:
         """The contract's ``server`` object."""
         return {

@@ -107,10 +107,12 @@ class SpeedEstimate:
             f"({told(cost.sequence_s)} a sequence + {told(reading)} its cache) = "
             f"{told(cost.decode_s(each, self.context))}."
         )
-        band = (
-            f"{found.source}; nine of ten measurements of models that no fit had seen are within a "
-            f"factor of {1 + found.error:.2f}."
+        of = (
+            "such a measurement is"
+            if found.source.startswith("measured")
+            else ("nine of ten measurements of models that no fit had seen are")
         )
+        band = f"{found.source}; {of} within a factor of {1 + found.error:.2f}."
         lines = [step, band]
         if self.drafting:
             lines.append(

@@ -29,6 +29,9 @@ def prefix(
     engine: Annotated[
         str, typer.Option("--engine", help="vllm, sglang, llama.cpp, or none: whatever was seen.")
     ] = "vllm",
+    engine_version: Annotated[
+        str | None, typer.Option("--engine-version", help="For the plan; the newest known.")
+    ] = None,
     tokenizer: Annotated[
         str | None,
         typer.Option("--tokenizer", help="A tokenizer.json, or a name of the hub. Else estimated."),
@@ -51,6 +54,10 @@ def prefix(
     ] = None,
     gpu: Annotated[str | None, typer.Option("--gpu", help="The card that computes them.")] = None,
     gpus: Annotated[int | None, typer.Option("--gpus", help="How many cards.")] = None,
+    price: Annotated[
+        float | None, typer.Option("--price", help="Of one card for one hour.")
+    ] = None,
+    currency: Annotated[str, typer.Option("--currency", help="Of the price.")] = "USD",
     kv_dtype: KvDtype = "bf16",
     api: Annotated[
         str | None, typer.Option("--api", help="A hosted model's bill: openai/gpt-5-mini.")
@@ -66,24 +73,30 @@ def prefix(
     the handbook for everyone again.
     """
     import kvplan
+    from kvplan.cli.bar import bar
     from kvplan.cli.show import show
 
-    answer = kvplan.prefix(
-        requests,
-        block_size=block_size,
-        engine=engine,
-        tokenizer=tokenizer,
-        pool_blocks=pool_blocks,
-        pool=pool,
-        warm_up=warm_up,
-        slots=slots,
-        first=first,
-        model=model,
-        gpu=gpu,
-        gpus=gpus,
-        kv_dtype=kv_dtype,
-        api=api,
-        offline=offline,
-    )
+    with bar("comparing prompts") as told:
+        answer = kvplan.prefix(
+            requests,
+            block_size=block_size,
+            engine=engine,
+            engine_version=engine_version,
+            tokenizer=tokenizer,
+            pool_blocks=pool_blocks,
+            pool=pool,
+            warm_up=warm_up,
+            slots=slots,
+            first=first,
+            model=model,
+            gpu=gpu,
+            gpus=gpus,
+            price=price,
+            currency=currency,
+            kv_dtype=kv_dtype,
+            api=api,
+            offline=offline,
+            on_progress=told,
+        )
     show(answer, as_json=as_json, explain=explain, output_file=output_file)
     return 0

@@ -55,12 +55,24 @@ def _extra(answer: PrefixAnswer) -> list[tuple[str, ...]]:
         names.append("to compute")
         here.append(format_seconds(answer.seconds.with_reuse_s))
         there.append(NONE if other is None else format_seconds(other))
+        if answer.seconds.cost is not None:
+            spent = answer.seconds.cost
+            names.append(f"cards ({spent.currency})")
+            here.append(_money(spent.with_reuse))
+            there.append(_money(spent.reordered))
     if answer.bill is not None:
         cost = answer.bill.cost_reordered
         names.append(f"{answer.bill.model} ({answer.bill.currency})")
-        here.append(f"{answer.bill.cost:,.4f}")
-        there.append(NONE if cost is None else f"{cost:,.4f}")
+        here.append(_money(answer.bill.cost))
+        there.append(_money(cost))
     return [tuple(names), tuple(here), tuple(there)]
+
+
+def _money(amount: float | None) -> str:
+    """Three digits of what is less than 1."""
+    if amount is None:
+        return NONE
+    return f"{amount:,.2f}" if amount >= 1 else f"{amount:.3g}"
 
 
 def _breaks(answer: PrefixAnswer) -> Table:
@@ -153,4 +165,4 @@ def _billing(bill: Bill) -> Iterator[str]:
         f"{api.provider} counts a beginning from {api.minimum_tokens:,} tokens on, in steps of "
         f"{api.step_tokens:,} ({api.note}; {api.source}): {bill.cached_tokens:,} tokens here."
     )
-    yield f"Prices: {bill.source}; without caching {bill.cost_without_caching:,.4f}."
+    yield f"Prices: {bill.source}; without caching {_money(bill.cost_without_caching)}."

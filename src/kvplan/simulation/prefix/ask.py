@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from kvplan.simulation.prefix.hosted import bill
 from kvplan.simulation.prefix.partings import find_partings
 from kvplan.simulation.prefix.planned import Planned, planned
 from kvplan.simulation.prefix.pooled import COARSE, pools_asked, pools_of
+from kvplan.simulation.prefix.pools import POLICIES
 from kvplan.simulation.prefix.prompts import Prompts
 from kvplan.simulation.prefix.reading import read_prompts
 from kvplan.simulation.prefix.reorder import Reordered, reordered
@@ -30,6 +31,7 @@ def prefix(
     *,
     block_size: int | str | None = None,
     engine: str = "vllm",
+    engine_version: str | None = None,
     tokenizer: str | None = None,
     pool_blocks: int | str | Sequence[int] | None = None,
     pool: int | str | None = None,
@@ -39,9 +41,12 @@ def prefix(
     model: Any = None,
     gpu: str | None = None,
     gpus: int | None = None,
+    price: float | None = None,
+    currency: str = "USD",
     kv_dtype: str = "bf16",
     api: str | None = None,
     offline: bool = False,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> PrefixAnswer:
     """What requests share, what an engine reuses of it, and where and at what cost they part.
 
@@ -50,6 +55,7 @@ def prefix(
             bytes, or a list of any of them.
         block_size: tokens of a block; the engine's default where it is None.
         engine: vllm, sglang, llama.cpp, or none (whatever was seen is reused).
+        engine_version: for the plan, with ``model`` and ``gpu``; the newest known.
         tokenizer: a tokenizer.json, its folder or a name of the hub; without it an estimate.
         pool_blocks: pools to try, in blocks as the engine counts them.
         pool: a pool in bytes, which takes ``model``.
@@ -60,9 +66,12 @@ def prefix(
             and the time that prompts take is told.
         gpu: the card.
         gpus: how many of it.
+        price: of one card for one hour; a list price where it is None.
+        currency: of the price.
         kv_dtype: of the cache, for a pool in bytes.
         api: a hosted model, ``openai/gpt-5-mini``, whose bill is told.
         offline: never ask the hub.
+        on_progress: told how much is done and of how much.
 
     Raises:
         BadFile: nothing that says what prompts hold.
@@ -74,16 +83,19 @@ def prefix(
     if not 0 <= warm_up < 1:
         raise BadValue(f"--warm-up {warm_up:g} is not a share from 0 to below 1.")
     prompts = read_prompts(requests, tokenizer=tokenizer, requests=most, offline=offline)
-    plan = planned(engine, model=model, gpu=gpu, gpus=gpus, offline=offline)
+    plan = planned(
+        engine, model, gpu, gpus=gpus, engine_version=engine_version, price=price,
+        currency=currency, offline=offline,
+    )  # fmt: skip
     rule = _rule(engine, block_size, slots, prompts, plan)
     sized = {"model": model, "kv_dtype": kv_dtype, "offline": offline}
     pools = pools_asked(pool_blocks, pool, rule, sized)
     if not pools and plan is not None and plan.num_blocks and engine in ("vllm", "sglang"):
         pools = [plan.num_blocks]
-    answer = _answered(prompts, rule, pools, int(len(prompts) * warm_up))
+    answer = _answered(prompts, rule, pools, int(len(prompts) * warm_up), on_progress)
     if plan is not None:
         notes = (*answer.warnings, *plan.notes)
-        answer = replace(answer, seconds=seconds_of(plan.plan, answer), warnings=notes)
+        answer = replace(answer, seconds=seconds_of(plan.answer, answer), warnings=notes)
     return answer if api is None else replace(answer, bill=bill(api, answer))
 
 
@@ -101,12 +113,22 @@ def _rule(
     return rule_of(engine, asked, parse_count(slots, "--slots", MOST_SLOTS), prompts.unit_tokens)
 
 
-def _answered(prompts: Prompts, rule: Rule, pools: Sequence[int], warm_up: int) -> PrefixAnswer:
+def _answered(
+    prompts: Prompts,
+    rule: Rule,
+    pools: Sequence[int],
+    warm_up: int,
+    on_progress: Callable[[int, int], None] | None,
+) -> PrefixAnswer:
     """All that follows from the prompts themselves."""
+    told = on_progress or (lambda done, total: None)
+    total = len(prompts) * (1 + len(pools) * len(POLICIES))
+    told(0, total)
     tree, found = _grown(prompts)
     seen = _seen(prompts, found)
     reused = rule.reused(prompts, [one.length for one in found])
     partings = find_partings(prompts, [one.parting for one in found if one.parting])
+    told(len(prompts), total)
     return PrefixAnswer(
         prompts=prompts,
         rule=rule,
@@ -116,7 +138,7 @@ def _answered(prompts: Prompts, rule: Rule, pools: Sequence[int], warm_up: int) 
         shared=shared_of(prompts, tree),
         partings=partings,
         reordered=_reordered(prompts, rule, partings.families, reused, warm_up),
-        pools=tuple(pools_of(prompts, rule, pools, warm_up)),
+        pools=tuple(pools_of(prompts, rule, pools, warm_up, told)),
         warnings=(
             *_warnings(prompts, rule, pools, partings.sampled),
             *_too_short(rule, max(seen), sum(reused)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -57,8 +57,14 @@ def _plain(one: Any) -> Any:
     return parse_tokens(one) if isinstance(one, str) else one
 
 
-def pools_of(prompts: Prompts, rule: Rule, pools: Sequence[int], skipped: int) -> list[PoolHits]:
-    """Every policy in every pool."""
+def pools_of(
+    prompts: Prompts,
+    rule: Rule,
+    pools: Sequence[int],
+    warm_up: int,
+    told: Callable[[int, int], None],
+) -> list[PoolHits]:
+    """Every policy in every pool; ``told`` hears of each."""
     if not pools or not isinstance(rule, Blocks):
         return []
     rows, block = _block_rows(prompts, rule)
@@ -67,14 +73,16 @@ def pools_of(prompts: Prompts, rule: Rule, pools: Sequence[int], skipped: int) -
         rows=rows,
         tokens=lambda hits, i: rule.tokens(min(hits * block, lengths[i]), lengths[i]),
         prompt_tokens=lengths,
-        warm_up=skipped,
+        warm_up=warm_up,
     )
     found = []
     for blocks in pools:
         # vLLM keeps block 0 for itself: v1/core/block_pool.py, null_block (0.32.0).
         usable = blocks - (rule.engine == "vllm")
         held = usable * rule.block_size // block
-        found += [replace(looked.hits(policy, held), blocks=blocks) for policy in POLICIES]
+        for policy in POLICIES:
+            found.append(replace(looked.hits(policy, held), blocks=blocks))
+            told(len(rows) * (1 + len(found)), len(rows) * (1 + len(pools) * len(POLICIES)))
     return found
 
 

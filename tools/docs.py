@@ -4,7 +4,8 @@
     python tools/docs.py --check    say which have, and exit 1
 
 A shown command is a block that begins with ``$ kvplan``; what follows it up to the end of the block
-is its output. A block ``$ kvplan … | head -N`` shows the first lines alone. The tests run the same.
+is its output. Behind ``| head -N`` stand the first lines alone, behind ``| tail -N`` the last, and
+behind ``| grep WORDS`` those that hold the words. The tests run the same.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.S | re.M)
-HEAD = re.compile(r"\s*\|\s*head -(\d+)$")
+PART = re.compile(r"\s*\|\s*(?:(head|tail) -(\d+)|grep \"?([^\"]+?)\"?)$")
 
 
 class Shown(NamedTuple):
@@ -55,16 +56,28 @@ def printed(command: str) -> str:
     """What a command prints, standard error after standard output, without trailing blanks."""
     from kvplan.cli import run
 
-    head = HEAD.search(command)
-    words = shlex.split(HEAD.sub("", command))[1:]
+    words = shlex.split(PART.sub("", command))[1:]
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         run(words)
     lines = [line.rstrip() for line in (out.getvalue() + err.getvalue()).splitlines()]
-    lines = lines[: int(head[1])] if head else lines
+    while lines and not lines[-1]:
+        lines.pop()
+    lines = _part(command, lines)
     while lines and not lines[-1]:
         lines.pop()
     return "".join(f"{line}\n" for line in lines)
+
+
+def _part(command: str, lines: list[str]) -> list[str]:
+    """The lines that the command's filter leaves."""
+    asked = PART.search(command)
+    if asked is None:
+        return lines
+    which, number, words = asked.groups()
+    if words:
+        return [line for line in lines if words in line]
+    return lines[: int(number)] if which == "head" else lines[-int(number) :]
 
 
 def main(check: bool) -> int:

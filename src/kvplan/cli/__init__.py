@@ -64,7 +64,8 @@ def run(arguments: list[str]) -> int:
     verb = next((word for word in arguments if not word.startswith("-")), "")
     as_json = "--json" in arguments
     try:
-        status = app(_prepared(arguments, verb) or ["--help"], standalone_mode=False)
+        words = _prepared(arguments, verb) or ["--help"]
+        status = app(words, standalone_mode=False, prog_name="kvplan")
         return status if isinstance(status, int) else 0
     except KvplanError as error:
         return _report(error, verb, as_json)

@@ -153,7 +153,7 @@ def _property(field: Field) -> dict[str, Any]:
     kind = dict(TYPES[field.kind])
     if field.name == "model":
         kind = {"type": ["string", "object"]}
-    elif field.kind == "text":
+    elif field.kind == "text" and field.digits:
         kind = {"type": ["string", "integer"]}
     if field.several:
         kind = {"anyOf": [kind, {"type": "array", "items": kind, "minItems": 1}]}

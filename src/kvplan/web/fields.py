@@ -38,7 +38,8 @@ HELP = {
 class Field(NamedTuple):
     """A key: what it takes (``text``, ``whole``, ``number``, ``switch``, ``pairs``), and its help.
 
-    ``keyword`` is the function's own name of it; ``several`` says that a list is taken.
+    ``keyword`` is the function's own name of it; ``several`` says that a list is taken, ``digits``
+    that a text may be a whole number.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Field(NamedTuple):
     help: str
     required: bool = False
     several: bool = False
+    digits: bool = False
 
     @property
     def label(self) -> str:
@@ -71,6 +73,7 @@ def fields_of(verb: str) -> Mapping[str, Field]:
             help=_help(verb, name, option),
             required=parameter.default is parameter.empty,
             several="Sequence" in str(parameter.annotation),
+            digits="int" in str(parameter.annotation),
         )
     return found
 
@@ -157,7 +160,9 @@ def _one(field: Field, value: Any) -> Any:
         raise BadValue(f"{field.name} is longer than {MAX_TEXT:,} characters.")
     if field.name == "model" and isinstance(value, str) and value.lstrip().startswith("{"):
         return _object(value)
-    return value if isinstance(value, str | int) else str(value)
+    return (
+        value if isinstance(value, str) or (field.digits and isinstance(value, int)) else str(value)
+    )
 
 
 def _not_text(field: Field) -> Any:

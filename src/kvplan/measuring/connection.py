@@ -37,9 +37,10 @@ STALE_S: Final = 1.0  # a dead connection is known in a round trip
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Seconds that a request may take."""
+    """Seconds that a request may take; ``ask_s`` is for one whose answer is no stream."""
 
     connect_s: float = 10.0
+    ask_s: float = 15.0
     first_token_s: float = 300.0
     between_s: float = 60.0
     total_s: float = 600.0
@@ -212,6 +213,8 @@ class Connection(asyncio.Protocol):
 
     def _patience(self) -> float:
         """Seconds until something has to have come."""
+        if not self._streams:
+            return self.limits.ask_s
         first = not self._reply.arrived
         return self.limits.first_token_s if first else self.limits.between_s
 

@@ -167,6 +167,13 @@ def _with(asked: Asked, **changed: Any) -> Asked:
 def _warnings(found: Experiment) -> Iterable[str]:
     if not found.is_whole:
         yield f"Ended by {found.ended_by}: what was measured until then is shown."
+    short = sum(
+        record.reply.failure is None and record.reply.tokens < record.planned.output_tokens
+        for one in found.measured
+        for record in one.records
+    )
+    if short:
+        yield f"{short:,} answers ended before --output: the server took no ignore_eos."
     if not found.is_verified:
         yield "The server's usage did not confirm the lengths of prompts: they are about right."
     if found.server.metrics is None:

@@ -22,6 +22,8 @@ class Caching:
     says_usage: bool = True
     step_s: float = 0.0
     per_chunk: int = 1
+    template: int = 0  # tokens that chat adds to a prompt
+    refuses: tuple[str, ...] = ()  # keys of a body that are an error
     fails: Callable[[int], bool] = lambda _: False
     blocks: OrderedDict[str, None] = field(default_factory=OrderedDict)
     hits: int = 0
@@ -53,7 +55,11 @@ class Caching:
         if self.fails(one.number):
             await one.whole("503 Service Unavailable", b"busy")
             return
-        words = one.body["prompt"].split()
+        if refused := [key for key in self.refuses if key in json.dumps(one.body)]:
+            await one.whole("400 Bad Request", f"unknown: {refused}".encode())
+            return
+        words = _words(one.body)
+        words[:0] = ["<template>"] * (self.template if "messages" in one.body else 0)
         cached = self.reused(words, str(one.body.get("cache_salt", "")))
         tokens = one.body["max_tokens"]
         usage = {"prompt_tokens": len(words)}
@@ -73,6 +79,11 @@ class Caching:
             f'vllm:kv_cache_usage_perc{{model_name="m"}} 0.5\n'
             f'vllm:cache_config_info{{block_size="{BLOCK}",num_gpu_blocks="{self.capacity}"}} 1\n'
         ).encode()
+
+
+def _words(body: dict[str, Any]) -> list[str]:
+    text: str = body["messages"][0]["content"] if "messages" in body else body["prompt"]
+    return text.split()
 
 
 @contextmanager

@@ -117,6 +117,25 @@ def test_reuse_is_switched_off_by_a_salt() -> None:
     assert 6 == len(salts) == len(set(salts))
 
 
+def test_a_templates_tokens_are_counted_in() -> None:
+    """A chat adds seven tokens: prompts are shorter by them, so that the whole is exact."""
+    server = Caching(template=7)
+    runs = runs_of(measure(server, chat=True))
+
+    assert all(48 * run.requests == run.prompt_tokens for run in runs.values())
+    assert 41 == len(server.bodies[-1]["messages"][0]["content"].split())
+    assert 6 * 36 == runs["warm"].cached_tokens
+
+
+def test_a_server_that_refuses_keys_is_asked_without_them() -> None:
+    """First without those of an engine, then without those of streams' options."""
+    server = Caching(refuses=("ignore_eos", "stream_options"))
+    run = measure(server, prefix="off").runs[0]
+
+    assert (6, 0) == (run.requests, run.failed)
+    assert {"model", "prompt", "max_tokens", "temperature", "stream"} == set(server.bodies[-1])
+
+
 TRACE = "\n".join(
     json.dumps(row)
     for row in (

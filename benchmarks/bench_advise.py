@@ -1,0 +1,86 @@
+"""`advise`: every card beside a brute force over the same space, and one card beside a peer's CLI.
+
+The peer is aiconfigurator's command (NVIDIA, measured operator tables), asked of the one card that
+it is given: layouts and batches of Qwen3-32B on eight H100 under goals on both times.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import kvplan
+from benchmarks.timing import command, in_turn, peer
+from kvplan.planning.advise.outcome import Outcome, outcome
+from kvplan.planning.advise.search import sized
+
+OURS = str(Path(sys.executable).parent / "kvplan")
+PEER = "aiconfigurator==0.12.0"
+RUNS = 5
+PEER_RUNS = 3
+QUESTIONS: dict[str, dict[str, object]] = {
+    "qwen3-32b": {"users": 50, "context": "32k", "ttft": "2s", "tpot": "50ms"},
+    "qwen3-235b-a22b": {
+        "rate": "5/s", "prompt": "lognormal:1500,0.7", "output": 300, "tpot": "40ms",
+    },
+    "deepseek-v3": {"users": 64, "prompt": 3000, "output": 500, "tpot": "60ms"},
+}  # fmt: skip
+
+
+def busy(action: Callable[[], object]) -> float:
+    """The median of the processor's seconds; others may use the machine."""
+    found = []
+    for _ in range(RUNS):
+        start = time.process_time()
+        action()
+        found.append(time.process_time() - start)
+    return statistics.median(found)
+
+
+def brute(answer: kvplan.AdviseAnswer) -> list[Outcome]:
+    """Every candidate on every number of replicas."""
+    goal = answer.goal
+    return [
+        outcome(one, goal, replicas)
+        for one in sized(answer.space, goal)[0]
+        for replicas in range(1, max(1, goal.max_gpus // one.cards) + 1)
+    ]
+
+
+def every_card() -> None:
+    """All cards that are known."""
+    for model, asked in QUESTIONS.items():
+        answer = kvplan.advise(model, offline=True, **asked)  # type: ignore[arg-type]
+        ours = busy(lambda m=model, a=asked: kvplan.advise(m, offline=True, **a))  # type: ignore[misc]
+        theirs = busy(lambda a=answer: brute(a))  # type: ignore[misc]
+        tried = len(brute(answer))
+        print(
+            f"advise {model}, {len(answer.space.devices)} cards: {ours:.2f} s; brute force over "
+            f"{tried:,} starts {theirs:.2f} s: ratio {ours / theirs:.2f}"
+        )
+
+
+def one_card() -> None:
+    """The command beside the peer's, both from nothing."""
+    python = peer(PEER)
+    if python is None:
+        return
+    theirs = command(
+        str(python.parent / "aiconfigurator"), "cli", "default", "--log-level", "ERROR",
+        "--model-path", "Qwen/Qwen3-32B", "--total-gpus", "8", "--system", "h100_sxm",
+        "--backend", "vllm", "--serving-mode", "agg", "--isl", "3000", "--osl", "500",
+        "--ttft", "2000", "--tpot", "50",
+    )  # fmt: skip
+    ours = command(
+        OURS, "advise", "qwen3-32b", "--gpu", "h100-sxm-80gb", "--max-gpus", "8", "--users", "40",
+        "--prompt", "3000", "--output", "500", "--ttft", "2s", "--tpot", "50ms", "--offline",
+    )  # fmt: skip
+    print(f"kvplan advise against {PEER}, one card: {in_turn(ours, theirs, PEER_RUNS)}")
+
+
+if __name__ == "__main__":
+    every_card()
+    one_card()

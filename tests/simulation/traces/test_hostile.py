@@ -97,6 +97,19 @@ def test_a_line_that_is_no_row(row: bytes, why: str) -> None:
     assert traffic.skipped[0].startswith(f"line 2: {why}")
 
 
+@pytest.mark.parametrize(
+    "turns", [[("user", "x" * (17 << 20))], [("user", "x" * 200), ("assistant", "y")] * 6000]
+)
+def test_a_chat_that_is_too_long(turns: list[tuple[str, str]]) -> None:
+    """Is counted: as long as it is, or as long as all its prompts are together."""
+    chat = {"messages": [{"role": role, "content": text} for role, text in turns]}
+    short = {"messages": [{"role": "user", "content": "hello"}]}
+    traffic = read_traffic([chat, short])
+
+    assert (1, 1) == (len(traffic), traffic.num_skipped)
+    assert "a chat of" in traffic.skipped[0]
+
+
 def test_many_bad_rows_are_all_counted() -> None:
     """The first ones are told one by one."""
     traffic = read_traffic(lines(GOOD, *[b"{"] * 5000, GOOD))

@@ -207,5 +207,8 @@ def _warnings(prompts: Prompts, rule: Rule, pools: Sequence[int], sampled: float
     if pools and 1 < rule.block_size < prompts.unit_tokens:
         told.append(f"In a pool tokens are kept in the trace's blocks of {prompts.unit_tokens}.")
     if sampled < 1:
-        told.append(f"What partings cost is scaled up from {sampled:.0%} of them.")
+        told.append(
+            f"What partings cost is scaled up from {sampled:.0%} of them; the other order moves no "
+            "more prompts than these."
+        )
     return told

@@ -62,6 +62,11 @@ class _Place:
     lost: float = 0.0
     example: Aligned | None = None
 
+    @property
+    def requests(self) -> int:
+        """Those that part, and the one that went there first."""
+        return 1 + len(self.partings)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partings:
@@ -84,11 +89,10 @@ def find_partings(prompts: Prompts, partings: Sequence[Parting]) -> Partings:
         for index, parting in enumerate(partings):
             if index % step == 0:
                 families += aligner.take(parting, tops[id(parting)], step)
-    told = [_break(prompts, place) for place in places]
-    told.sort(key=lambda one: (-(one.lost_tokens or 0), -one.requests * one.position))
+    places.sort(key=lambda place: (-round(place.lost), -place.requests * place.position))
     return Partings(
-        breaks=tuple(told[:TOLD]),
-        num_breaks=len(told),
+        breaks=tuple(_break(prompts, place) for place in places[:TOLD]),
+        num_breaks=len(places),
         families=tuple(families),
         sampled=1.0 if prompts.are_blocks else 1 / step,
     )
@@ -170,6 +174,6 @@ def _break(prompts: Prompts, place: _Place) -> Break:
         text_before=prompts.shown(one, unit, before=True),
         text_a=prompts.shown(one, unit),
         text_b=prompts.shown(other, unit),
-        requests=1 + len(place.partings),
+        requests=place.requests,
         lost_tokens=None if prompts.are_blocks else round(place.lost),
     )

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from kvplan.simulation.prompts.encoder import BYTES_PER_TOKEN, Encoder
+from kvplan.simulation.prompts.encoder import Tokenizer
 from kvplan.simulation.prompts.messages import Part
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Prompts:
     estimated: bool = False
     unit_tokens: int = 1
     units_per_token: int = 1
-    encoder: Encoder | None = None
+    tokenizer: Tokenizer | None = None  # where units are its tokens
     num_skipped: int = 0
     skipped: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
@@ -82,11 +82,11 @@ class Prompts:
 
     def place(self, row: Prompt, unit: int) -> int | None:
         """The character of a prompt's text at which a unit begins; None where ids came."""
-        if row.text is None or self.encoder is None:
+        if row.text is None:
             return None
-        if self.units_per_token == BYTES_PER_TOKEN:
+        if self.tokenizer is None:
             return len(row.text.encode("utf-8", "replace")[:unit].decode("utf-8", "ignore"))
-        starts = self.encoder.offsets(row.text)
+        starts = self.tokenizer.offsets(row.text)
         return starts[unit] if unit < len(starts) else len(row.text)
 
     def message_at(self, row: Prompt, character: int) -> int | None:

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 from kvplan.core.errors import BadFile
 from kvplan.core.units import MIB, format_bytes
 from kvplan.simulation.prefix.prompts import Prompt, Prompts
-from kvplan.simulation.prompts.encoder import BYTES_PER_TOKEN, Encoder, encoder_of
+from kvplan.simulation.prompts.encoder import (
+    BYTES_PER_TOKEN,
+    LONGEST_TEXT,
+    Encoder,
+    Tokenizer,
+    encoder_of,
+)
 from kvplan.simulation.prompts.messages import (
     NoMessages,
     Part,
@@ -19,7 +25,7 @@ from kvplan.simulation.prompts.messages import (
     parts_of,
 )
 from kvplan.simulation.traces import read_traffic, table
-from kvplan.simulation.traces.chats import messages_of
+from kvplan.simulation.traces.chats import check_chat, messages_of
 from kvplan.simulation.traces.columns import BadRow, Columns
 from kvplan.simulation.traces.documents import documents_of, row_of
 from kvplan.simulation.traces.lines import lines_of, name_of
@@ -168,7 +174,7 @@ class _Texts:
             counted="ids that came" if self.of_ids else self.encoder.name,
             estimated=estimated,
             units_per_token=BYTES_PER_TOKEN if estimated else 1,
-            encoder=self.encoder if self.of_text else None,
+            tokenizer=self.encoder if isinstance(self.encoder, Tokenizer) else None,
             num_skipped=self.held.num_skipped,
             skipped=tuple(self.held.skipped),
         )
@@ -209,7 +215,7 @@ class _Texts:
 
     def _chat(self, messages: Any) -> Iterator[Prompt]:
         """A prompt for each answer, kept with it."""
-        parts_of(messages)
+        check_chat(messages)
         for index, message in enumerate(messages):
             if index and message.get("role") == "assistant":
                 yield self._text(parts_of(messages[:index]), content_of(message))
@@ -222,6 +228,8 @@ class _Texts:
         text = joined(parts)
         if not text:
             raise BadRow("an empty prompt")
+        if len(text) + len(answer) > LONGEST_TEXT:
+            raise BadRow(f"a prompt of more than {format_bytes(LONGEST_TEXT)}")
         encode: Callable[[str], Any] = self.encoder.encode
         if self.encoder.estimated:
 
@@ -245,6 +253,8 @@ class _Texts:
     def _ids(self, ids: Sequence[Any]) -> Prompt:
         import numpy as np
 
+        if len(ids) > LONGEST_TEXT:
+            raise BadRow(f"a prompt of {len(ids):,} tokens")
         if not ids or not all(type(one) is int and 0 <= one < 1 << 62 for one in ids):
             raise BadRow("ids of tokens that are not whole numbers")
         self.of_ids = True

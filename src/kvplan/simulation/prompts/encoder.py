@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Tokens = NDArray[np.int64]
 
 BYTES_PER_TOKEN = 4
-LONGEST_TEXT = 64 * MIB
+LONGEST_TEXT = 16 * MIB  # four million tokens
 LARGEST_TOKENIZER = 256 * MIB
 
 
@@ -32,10 +32,6 @@ class Encoder(Protocol):
 
     def encode(self, text: str) -> Tokens:
         """The tokens of a text."""
-        ...
-
-    def offsets(self, text: str) -> list[int]:
-        """The character at which each token begins."""
         ...
 
 
@@ -53,17 +49,6 @@ class Estimate:
         data += b"\0" * (-len(data) % BYTES_PER_TOKEN)
         return np.frombuffer(data, "<u4").astype(np.int64)
 
-    def offsets(self, text: str) -> list[int]:
-        """The character in whose bytes each four begin."""
-        starts, place = [], 0
-        for index, character in enumerate(text):
-            size = len(character.encode("utf-8", "replace"))
-            starts += [index] * sum(
-                1 for at in range(place, place + size) if at % BYTES_PER_TOKEN == 0
-            )
-            place += size
-        return starts
-
 
 class Tokenizer:
     """A tokenizer.json, run by the library it was made with."""
@@ -80,7 +65,7 @@ class Tokenizer:
         return np.array(self.inner.encode(text, add_special_tokens=False).ids, np.int64)
 
     def offsets(self, text: str) -> list[int]:
-        """As the library reports them."""
+        """The character at which each token begins, as the library reports it."""
         return [start for start, _ in self.inner.encode(text, add_special_tokens=False).offsets]
 
 

@@ -37,6 +37,7 @@ def read_traffic(
     workload: str | None = None,
     scale: float = 1.0,
     seed: int = 0,
+    offline: bool = False,
 ) -> Traffic:
     """The traffic of a trace, its format told from its beginning.
 
@@ -51,6 +52,7 @@ def read_traffic(
         workload: which one of a summary of several.
         scale: multiplies the rates of a summary.
         seed: of what is drawn from a summary.
+        offline: never ask the hub for a tokenizer.
 
     Raises:
         BadFile: no trace, or one without a request.
@@ -67,6 +69,7 @@ def read_traffic(
         workload=workload,
         scale=scale,
         seed=seed,
+        offline=offline,
     )
     if not isinstance(source, str | bytes | Path):
         return read_rows(source, reading)

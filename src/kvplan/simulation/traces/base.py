@@ -30,6 +30,7 @@ class Reading:
     workload: str | None = None
     scale: float = 1.0
     seed: int = 0
+    offline: bool = False
 
 
 class Format(Protocol):

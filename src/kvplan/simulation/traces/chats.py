@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from kvplan.core.units import MIB, format_bytes
 from kvplan.simulation.prompts.blocks import BlockIds
-from kvplan.simulation.prompts.encoder import Encoder, encoder_of
+from kvplan.simulation.prompts.encoder import LONGEST_TEXT, Encoder, encoder_of
 from kvplan.simulation.prompts.messages import NoMessages, content_of, joined, parts_of
 from kvplan.simulation.traces.base import Reading, Row, Take
 from kvplan.simulation.traces.columns import BadRow, Columns
 
 NAME = "chats"
 BLOCK = 16
+MOST_TOGETHER = 512 * MIB  # of a chat's prompts
 # ShareGPT's speakers; a name that is not here is a role of its own.
 ROLES = {"human": "user", "function": "tool"} | dict.fromkeys(
     ("gpt", "chatgpt", "bing", "bard"), "assistant"
@@ -47,7 +49,7 @@ def _said(one: Any) -> Any:
 def reader(row: Row, columns: Columns, reading: Reading) -> Take:
     """One row, a request for each of its answers, the next after the one before."""
     columns.hash_block = BLOCK
-    encoder = encoder_of(reading.tokenizer)
+    encoder = encoder_of(reading.tokenizer, offline=reading.offline)
     columns.note(f"Tokens are {encoder.name}'s." if not encoder.estimated else
                  f"Tokens are {encoder.name}; name a --tokenizer for exact ones.")  # fmt: skip
     blocks = BlockIds(BLOCK)
@@ -67,7 +69,7 @@ def _take(
 ) -> None:
     inner = row.get("body") if isinstance(row.get("body"), dict) else row
     messages, after = messages_of(row), -1
-    parts_of(messages)
+    check_chat(messages)
     arrival = row.get("timestamp", row.get("created", 0))
     for end, answer in list(_turns(messages)):
         parts = parts_of(messages[:end], inner.get("tools") if inner else None)
@@ -82,6 +84,20 @@ def _take(
         )
         if columns.full:
             return
+
+
+def check_chat(messages: Any) -> None:
+    """A chat whose prompts, each with all that was said before it, can be held.
+
+    Raises:
+        NoMessages: no list of messages.
+        BadRow: more text than that.
+    """
+    parts_of(messages)
+    size = sum(len(content_of(message)) for message in messages)
+    prompts = 1 + sum(message.get("role") == "assistant" for message in messages)
+    if size > LONGEST_TEXT or size * prompts > MOST_TOGETHER:
+        raise BadRow(f"a chat of {prompts:,} turns and {format_bytes(size)}")
 
 
 def _turns(messages: list[Any]) -> Iterator[tuple[int, str]]:

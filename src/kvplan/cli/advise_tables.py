@@ -72,7 +72,7 @@ def _facts(answer: AdviseAnswer, option: Option, one: Outcome) -> list[tuple[str
         return [*rows, ("why not", option.why_not or NONE)]
     goal, traffic = answer.goal, load.traffic
     at = f"p{goal.percentile * 100:g}"
-    wide = f"± {one.sized.error:.0%}"
+    wide = f"÷ or × {1 + one.sized.error:.2f}"
     held = f"{one.sequences:,} sequences of {traffic.sized_tokens:,} tokens"
     rows.append(("holds", f"{held}; {served.held * one.replicas:,} are needed"))
     first = format_seconds(served.ttft_s)

@@ -73,6 +73,9 @@ def _money(cost: Cost) -> list[tuple[str, str]]:
     if cost.per_million_output_tokens is not None:
         price = f"{cost.per_million_output_tokens:,.2f} {currency}"
         rows.append(("a million output tokens, at least", price))
+    pair = (cost.estimated_per_million_input_tokens, cost.estimated_per_million_output_tokens)
+    if pair[0] is not None and pair[1] is not None:
+        rows.append(("  estimated, in and out", f"{pair[0]:,.4f} and {pair[1]:,.2f} {currency}"))
     return rows
 
 

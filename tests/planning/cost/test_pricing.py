@@ -112,6 +112,19 @@ def test_fit_costs_its_cards() -> None:
     assert answer.to_dict()["cost"]["date"] is None
 
 
+def test_the_estimate_costs_more_than_the_bound() -> None:
+    """Nothing is faster than a bound, so nothing is cheaper; prompts between steps cost more."""
+    asked: dict[str, Any] = {"gpu": "h100-sxm-80gb", "concurrency": 16, "offline": True}
+    plain = kvplan.fit("llama-3.1-8b", context=2200, **asked).to_dict()["cost"]
+    loop = kvplan.fit("llama-3.1-8b", prompt=2000, output=200, **asked).to_dict()["cost"]
+    output = "estimated_per_million_output_tokens"
+
+    for tokens in ("input", "output"):
+        key = f"per_million_{tokens}_tokens"
+        assert plain[key] < plain[f"estimated_{key}"]
+    assert plain[output] < loop[output]
+
+
 def test_fit_prices_by_the_list() -> None:
     """Without --price the cheapest list price is taken, with its source."""
     cost = kvplan.fit("llama-3.1-8b", gpu="a100-sxm-40gb", context="8k").to_dict()["cost"]

@@ -90,8 +90,8 @@ class AdviseAnswer(Answer):
             yield from one.sized.plan.warnings
         if one.sized.error > WIDE:
             yield (
-                f"Times of {one.sized.candidate.device.name} are off by up to "
-                f"{one.sized.error:.0%}: measure before you buy (kvplan measure)."
+                f"Times of {one.sized.candidate.device.name} are estimated within a factor of "
+                f"{1 + one.sized.error:.2f}: measure before you buy (kvplan measure)."
             )
         rate = one.sized.rate
         whole = rate.instance_gpus if rate else None

@@ -121,7 +121,7 @@ def _misses(sized: Sized, goal: Goal, served: Served | None, replicas: int) -> l
         found.append(Miss(goal=CARDS, ratio=2 * served.held / sized.sequences, said=said))
     at = f"p{goal.percentile * 100:g}"
     wide = 1 + sized.error if goal.sure else 1.0
-    at += f" and {sized.error:.0%} more" if goal.sure else ""
+    at += f" (× {wide:.2f})" if goal.sure else ""
     for name, value, most, what in (
         (TTFT, served.ttft_s, goal.ttft_s, "first token"),
         (TPOT, served.tpot_s, goal.tpot_s, "time per token"),

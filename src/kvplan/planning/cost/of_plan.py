@@ -3,7 +3,9 @@
     a million output tokens   ≥  cards × hour ÷ tokens an hour of the bandwidth bound
     a million input tokens    ≥  cards × hour ÷ tokens an hour that the dense peak computes
 
-Each is of a plan that does nothing else; a request costs its input and its output together.
+Each is of a plan that does nothing else; a request costs its input and its output together. Beside
+both bounds stand the same at the estimated speed; where a workload is asked, the output's counts
+the prompts between its steps.
 """
 
 from __future__ import annotations
@@ -31,6 +33,8 @@ class Cost:
     sequences: int
     output_tokens_per_s: float | None = None
     input_tokens_per_s: float | None = None
+    estimated_output_tokens_per_s: float | None = None
+    estimated_input_tokens_per_s: float | None = None
 
     @property
     def currency(self) -> str:
@@ -62,6 +66,16 @@ class Cost:
         """Of cards that compute prompts all the time."""
         return self._per_million(self.input_tokens_per_s)
 
+    @property
+    def estimated_per_million_output_tokens(self) -> float | None:
+        """At the estimated speed."""
+        return self._per_million(self.estimated_output_tokens_per_s)
+
+    @property
+    def estimated_per_million_input_tokens(self) -> float | None:
+        """At the estimated speed."""
+        return self._per_million(self.estimated_input_tokens_per_s)
+
     def _per_million(self, tokens_per_s: float | None) -> float | None:
         return per_million(self.per_hour, tokens_per_s)
 
@@ -74,6 +88,8 @@ class Cost:
             "per_sequence_hour": self.per_sequence_hour,
             "per_million_output_tokens": self.per_million_output_tokens,
             "per_million_input_tokens": self.per_million_input_tokens,
+            "estimated_per_million_output_tokens": self.estimated_per_million_output_tokens,
+            "estimated_per_million_input_tokens": self.estimated_per_million_input_tokens,
         } | self.rate.to_dict()
 
 
@@ -92,12 +108,20 @@ def cost_of(
     rate = pricing.rate(plan.node.device, group)
     if rate is None:
         return None
+    found = speed.estimate if speed else None
+    together = found.served.tokens_per_s if found and found.served else None
+    if found and together is None:
+        together = found.tokens_per_s_per_sequence * found.batch
     return Cost(
         rate=rate,
         gpus=plan.node.gpus,
         sequences=sequences,
         output_tokens_per_s=speed.tokens_per_s_per_sequence * speed.batch if speed else None,
         input_tokens_per_s=_input_rate(plan),
+        estimated_output_tokens_per_s=together,
+        estimated_input_tokens_per_s=found.prompt / found.prefill_s * found.estimate.ranks
+        if found
+        else None,
     )
 
 

@@ -346,6 +346,63 @@ def test_reset_caches_begin_anew() -> None:
         assert (first.tokens, first.held) == (again.tokens, again.held)
 
 
+SMALL = {
+    "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 4, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "max_position_embeddings": 2048,
+}  # fmt: skip
+FAMILIES = {
+    "qwen3": {"head_dim": 32},
+    "gpt_oss": {"head_dim": 32, "num_local_experts": 4, "num_experts_per_tok": 2,
+                "sliding_window": 32},
+    "lfm2": {"layer_types": ["conv", "full_attention"] * 2},
+    "mamba2": {"num_heads": 8, "head_dim": 16, "state_size": 16, "n_groups": 1},
+    "falcon_h1": {"mamba_d_ssm": 64, "mamba_n_heads": 4, "mamba_d_head": 16, "mamba_d_state": 16},
+    "gpt2": {"n_embd": 64, "n_layer": 2, "n_head": 2, "n_positions": 2048},
+    "deepseek_v3": {"n_routed_experts": 4, "n_group": 1, "topk_group": 1, "v_head_dim": 32,
+                    "num_experts_per_tok": 2, "moe_intermediate_size": 64, "q_lora_rank": 32,
+                    "kv_lora_rank": 32, "qk_rope_head_dim": 16, "qk_nope_head_dim": 16,
+                    "num_key_value_heads": 4},
+}  # fmt: skip
+
+
+@cache
+def tokenizer() -> Any:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(str(WEIGHTS), gguf_file=f"{SMOL}.gguf")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_any_model_of_a_folder(family: str, tmp_path: Path) -> None:
+    """Random weights of other families: every cache that holds their layers holds what is
+    foretold, exact ones answer alike, and the others are left out with a sentence.
+    """
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    import kvplan
+
+    torch.manual_seed(0)
+    options = SMALL | FAMILIES[family] | {"vocab_size": len(tokenizer())}
+    config = AutoConfig.for_model(family, **options)
+    AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path)
+    tokenizer().save_pretrained(tmp_path)
+    answer = kvplan.lab(
+        str(tmp_path), prompt=70, output=4, budget=32, passages=1, passage=64, needles="",
+        requests=2, threads=1, offline=True,
+    )  # fmt: skip
+    rows = {row.cache: row for row in answer.rows}
+
+    assert {"full", "none"} <= set(rows)
+    assert [] == [
+        (name, row.predicted_bytes, row.measured_bytes)
+        for name, row in rows.items()
+        if row.predicted_bytes != row.measured_bytes
+    ]
+    assert all(row.identical_output for row in rows.values() if row.exact)
+    assert (len(rows) < 13) == any("left out" in text for text in answer.warnings)
+
+
 def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     """Two caches from the command line; the answer is of the schema that ships."""
     from jsonschema import Draft202012Validator

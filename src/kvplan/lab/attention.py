@@ -16,6 +16,8 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
+from kvplan.core.errors import BadValue
+
 NAME = "kvplan_observed"
 QUERIES_AT_ONCE = 256  # a long prompt's probabilities are computed in parts
 
@@ -51,10 +53,18 @@ def attended(query: Any, key: Any, scaling: float, last: int | None = None) -> A
 
 @contextmanager
 def observing(model: Any) -> Iterator[None]:
-    """The model computes with the observed attention as long as the context lasts."""
+    """The model computes with the observed attention as long as the context lasts.
+
+    Raises:
+        BadValue: its own attention is another than sdpa, which ours stands for.
+    """
+    before = model.config._attn_implementation
+    if before not in ("sdpa", NAME):
+        raise BadValue(
+            f"What was looked at is told by sdpa attention; this model computes with {before}."
+        )
     AttentionInterface.register(NAME, observed_attention)
     AttentionMaskInterface.register(NAME, sdpa_mask)
-    before = model.config._attn_implementation
     model.set_attn_implementation(NAME)
     try:
         yield

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from kvplan.core.errors import BadValue
 from kvplan.lab.caches.base import Held, held_bytes
 from kvplan.lab.loading import Loaded
 from kvplan.lab.memory import PeakMemory
@@ -64,13 +65,23 @@ def counting(model: Any) -> Iterator[Positions]:
 
 def step(loaded: Loaded, tokens: Sequence[int], cache: Any) -> Any:
     """The logits after so many new tokens; ``(vocabulary,)``."""
+    return rows_of(loaded, tokens, cache, 1)[-1]
+
+
+def rows_of(loaded: Loaded, tokens: Sequence[int], cache: Any, keep: int) -> Any:
+    """The logits of the last ``keep`` of these tokens: ``(keep, vocabulary)``.
+
+    Raises:
+        BadValue: the model does not run, with what torch said.
+    """
     ids = torch.tensor([list(tokens)], device=loaded.device)
-    with torch.inference_mode():
-        if cache is None:
-            output = loaded.model(ids, use_cache=False, logits_to_keep=1)
-        else:
-            output = loaded.model(ids, cache=cache, use_cache=True, logits_to_keep=1)
-    return output.logits[0, -1]
+    options = {"use_cache": False} if cache is None else {"cache": cache, "use_cache": True}
+    try:
+        with torch.inference_mode():
+            return loaded.model(ids, logits_to_keep=keep, **options).logits[0]
+    except RuntimeError as error:
+        said = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise BadValue(f"{loaded.name} does not run with this cache: {said[:200]}") from None
 
 
 def generate(

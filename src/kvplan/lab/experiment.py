@@ -118,7 +118,7 @@ class _Lab:
 
         self.loaded, self.question = loaded, question
         self.progress = progress or (lambda what, done, total: None)
-        self.warnings: list[str] = []
+        self.left_out: dict[str, list[str]] = {}  # what, by why
         self.tokens = passages(loaded, text, question.text_tokens, 1)[0]
         self.passages = passages(loaded, text, question.passage, question.passages)
         self.needles = needles(loaded, self.tokens, question.needle_lengths, DEPTHS)
@@ -140,7 +140,7 @@ class _Lab:
             batch=self._batch(),
             lost=self._lost() or (),
             compiled=self._compiled(),
-            warnings=(*loaded.described.warnings, *self.warnings),
+            warnings=(*loaded.described.warnings, *self._left_out()),
         )
 
     def _rows(self) -> tuple[Row, ...]:
@@ -154,16 +154,19 @@ class _Lab:
         reference: Generated | None = None
         for place, kind in enumerate(kinds):
             self.progress(kind.name, place, len(kinds))
-            generated = self._or_left_out(kind.name, partial(self._generated, kind))
-            if generated is None:
-                continue
-            reference = reference or generated
-            read, found = self._quality(kind)
+            if reference is None:
+                generated = reference = self._generated(kind)  # a model that does not run says so
+            else:
+                found = self._or_left_out(kind.name, partial(self._generated, kind))
+                if found is None:
+                    continue
+                generated = found
+            read, facts = self._quality(kind)
             rows[kind.name] = replace(
                 self._row(kind, generated, reference),
                 perplexity=read,
                 full_perplexity=rows["full"].perplexity if rows else read,
-                found=found,
+                found=facts,
             )
         return tuple(rows[kind.name] for kind in asked if kind.name in rows)
 
@@ -172,8 +175,15 @@ class _Lab:
         try:
             return run()
         except BadValue as error:
-            self.warnings.append(f"{what} was left out. {error}")
+            self.left_out.setdefault(str(error), []).append(what)
             return None
+
+    def _left_out(self) -> list[str]:
+        """A sentence a reason."""
+        return [
+            f"{', '.join(names)} {'were' if len(names) > 1 else 'was'} left out: {why}"
+            for why, names in self.left_out.items()
+        ]
 
     def _sizes(self, tokens: int) -> Sizes:
         return replace(self.question.sizes, tokens=tokens)
@@ -187,12 +197,17 @@ class _Lab:
         from kvplan.lab.engine import generate
 
         question = self.question
+        self._predicted(kind)  # refuses what the cache does not hold, before anything runs
         cache = kind.make(self.loaded.config, self._all_sizes)
         prompt = self.tokens[: question.prompt]
         return generate(self.loaded, prompt, cache, question.output, observed=kind.observed)
 
+    def _predicted(self, kind: Kind) -> int:
+        loaded, prompt = self.loaded, self.question.prompt
+        return kind.predicted(loaded.described, loaded.dtype, self._all_sizes, prompt)
+
     def _row(self, kind: Kind, generated: Generated, reference: Generated) -> Row:
-        question, loaded = self.question, self.loaded
+        question = self.question
         held = generated.held
         return Row(
             cache=kind.name,
@@ -200,9 +215,7 @@ class _Lab:
             prompt_tokens=question.prompt,
             output_tokens=question.output,
             positions_processed=generated.positions,
-            predicted_bytes=kind.predicted(
-                loaded.described, loaded.dtype, self._all_sizes, question.prompt
-            ),
+            predicted_bytes=self._predicted(kind),
             device_bytes=held.device,
             host_bytes=held.host,
             disk_bytes=held.disk,
@@ -235,7 +248,7 @@ class _Lab:
 
         self.progress("a batch with one system prompt", 0, 1)
         return self._or_left_out(
-            "The batch", lambda: share(self.loaded, self.question, self.tokens)
+            "the batch", lambda: share(self.loaded, self.question, self.tokens)
         )
 
     def _lost(self) -> tuple[Lost, ...] | None:
@@ -246,7 +259,7 @@ class _Lab:
         self.progress("a shortened prompt", 0, 1)
         question = self.question
         return self._or_left_out(
-            "The shortened prompt",
+            "the shortened prompt",
             lambda: compare(self.loaded, self.passages, question.output, question.sizes),
         )
 

@@ -57,7 +57,7 @@ class Kind:
 
     def predicted(self, model: Model, dtype: str, sizes: Sizes, prompt: int) -> int:
         """Bytes between steps after ``sizes.tokens`` tokens, ``prompt`` of them at once."""
-        curve = model.curve(parse_format(dtype))
+        curve = layouts.as_computed(model.curve(parse_format(dtype)))
         return self.layout(curve, sizes).num_bytes(prompt, sizes.tokens)
 
 

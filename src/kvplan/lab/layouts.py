@@ -15,30 +15,50 @@ whatever the cache: what is done to the others is told here. All is of one seque
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from kvplan.core.curve import Curve
+from kvplan.core.errors import BadValue
 from kvplan.core.formats import Format, Kivi
 from kvplan.core.layers import INT64_BYTES, FullAttention, Layer, SlidingWindow
+from kvplan.core.states import RecurrentState
 from kvplan.core.units import ceil_div
 from kvplan.engines.transformers.caches import Fp8Cache, SequenceCache, reserved, whole_bytes
 
 SCORE_BYTES = 4  # float32
+HALF_BYTES = 2  # a state that follows the model's type, as core.states has it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """A cache's bytes; ``curve`` has the layers and the type that the model computes in."""
+    """A cache's bytes; ``curve`` has the layers and the type that the model computes in.
+
+    ``by_head``: it is made of keys and values of heads, and holds no other kind of layer.
+    """
 
     curve: Curve
 
+    by_head: ClassVar[bool] = True
+
     def num_bytes(self, prompt: int, tokens: int) -> int:
-        """Bytes between steps, ``tokens`` in the cache, the first ``prompt`` of them at once."""
+        """Bytes between steps, ``tokens`` in the cache, the first ``prompt`` of them at once.
+
+        Raises:
+            BadValue: a kind of layer that this cache does not hold.
+        """
         return sum(self._of(layer, prompt, tokens) * count for layer, count in self.curve.layers)
 
     def _of(self, layer: Layer, prompt: int, tokens: int) -> int:
         if isinstance(layer, FullAttention) and layer.window is None:
             return self.layer_bytes(layer, prompt, tokens)
+        if (
+            self.by_head
+            and not isinstance(layer, FullAttention)
+            and layer.stored(1, self.curve.fmt).total
+        ):
+            kind = layer.kind.replace("_", " ")
+            raise BadValue(f"These caches hold keys and values of heads; the model has {kind}.")
         return self.window_bytes(layer, prompt, tokens)
 
     def layer_bytes(self, layer: FullAttention, prompt: int, tokens: int) -> int:
@@ -66,6 +86,8 @@ class Nothing(Layout):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Full(Layout):
     """transformers' dynamic cache, what its tensors keep alive."""
+
+    by_head: ClassVar[bool] = False
 
     def window_bytes(self, layer: Layer, prompt: int, tokens: int) -> int:
         """The step's tokens after at most ``size − 1``, as a view of them all is kept; a counter.
@@ -104,6 +126,7 @@ class Paged(Layout):
 
     def num_bytes(self, prompt: int, tokens: int) -> int:
         """The pool's, whatever is in it."""
+        Layout.num_bytes(self, prompt, tokens)  # refuses what pages do not hold
         return self.num_blocks * self.block_bytes
 
     @property
@@ -180,6 +203,25 @@ class Snapped(Layout):
     def layer_bytes(self, layer: FullAttention, prompt: int, tokens: int) -> int:
         """What is left of the prompt, and the rest."""
         return self.rows(layer, min(prompt, self.budget) + tokens - prompt)
+
+
+def as_computed(curve: Curve) -> Curve:
+    """The curve with its states in the type that the model computes in, where no type is fixed.
+
+    ``size`` counts them in 16 bits, as engines serve; the lab may compute in 32.
+    """
+    element = curve.fmt.keys(1, 1, 1).raw
+    return Curve(tuple((_in(layer, element), count) for layer, count in curve.layers), curve.fmt)
+
+
+def _in(layer: Layer, element: int) -> Layer:
+    if not isinstance(layer, RecurrentState):
+        return layer
+    tensors = tuple(
+        replace(one, element_bytes=element) if one.element_bytes == HALF_BYTES else one
+        for one in layer.tensors
+    )
+    return replace(layer, tensors=tensors)
 
 
 def kivi(bits: int, *, group: int, residual: int, whole: Format) -> Kivi:

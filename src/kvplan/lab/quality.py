@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from kvplan.lab.engine import rows_of
 from kvplan.lab.figures import Perplexity
 from kvplan.lab.loading import Loaded
 
@@ -70,25 +71,18 @@ def read(
         from kvplan.lab.attention import observing
     with observing(loaded.model) if observed else nullcontext():
         if cache is None:
-            rows = _rows(loaded, [*prompt, *text[:-1]], None, keep=len(text))
+            rows = rows_of(loaded, [*prompt, *text[:-1]], None, len(text))
             return _judged(rows, text)
-        found = _judged(_rows(loaded, prompt, cache, keep=1), text[:1])
+        found = _judged(rows_of(loaded, prompt, cache, 1), text[:1])
         for start in range(0, len(text) - 1, chunk):
             fed = text[start : min(start + chunk, len(text) - 1)]
-            rows = _rows(loaded, fed, cache, keep=len(fed))
+            rows = rows_of(loaded, fed, cache, len(fed))
             found += _judged(rows, text[start + 1 : start + 1 + len(fed)])
     return found
 
 
-def _rows(loaded: Loaded, tokens: Sequence[int], cache: Any, keep: int) -> Any:
-    ids = torch.tensor([list(tokens)], device=loaded.device)
-    options = {"use_cache": False} if cache is None else {"cache": cache, "use_cache": True}
-    with torch.inference_mode():
-        return loaded.model(ids, logits_to_keep=keep, **options).logits[0].float()
-
-
 def _judged(rows: Any, tokens: Sequence[int]) -> list[Read]:
     wanted = torch.tensor(list(tokens), device=rows.device)
-    likelihoods = rows.log_softmax(-1).gather(-1, wanted[:, None])[:, 0]
+    likelihoods = rows.float().log_softmax(-1).gather(-1, wanted[:, None])[:, 0]
     first = rows.argmax(-1) == wanted
     return [Read(*pair) for pair in zip(likelihoods.tolist(), first.tolist(), strict=True)]

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import torch
 
+from kvplan.core.errors import BadValue
+
 
 class Packed(NamedTuple):
     """Bytes, and the scale and minimum of each group, in float16."""
@@ -31,7 +33,16 @@ class Packed(NamedTuple):
 
 
 def quantise(rows: Any, bits: int, group: int) -> Packed:
-    """Groups of ``group`` elements of the last dimension."""
+    """Groups of ``group`` elements of the last dimension.
+
+    Raises:
+        BadValue: it is no whole number of groups.
+    """
+    if rows.shape[-1] % group:
+        raise BadValue(
+            f"Vectors of {rows.shape[-1]} elements are no whole groups of {group}.",
+            "Choose --group 8 or 16, and a --residual that is a multiple of it.",
+        )
     grouped = rows.float().unflatten(-1, (-1, group))
     low, high = grouped.amin(-1), grouped.amax(-1)
     # The stored scale is what reads back: rounding it to 16 bits first loses no more than that.

@@ -184,26 +184,44 @@ def _question(row: Row) -> tuple[Any, ...]:
     return tuple(same)
 
 
+def _run(row: Row) -> tuple[Any, ...]:
+    """The configuration of a row and the day it was measured on, whatever its traffic."""
+    day = re.search(r"measured=([\d-]+)", published()[row.place]["notes"])
+    same = row._replace(prompt=0.0, output=0.0, concurrency=0, kind="", metric="")
+    return (*_question(same), day[1] if day else "")
+
+
 def _told_once(found: list[Row], left: Counter[str]) -> list[Row]:
     """Without rows that repeat a question and its answer, and without questions that have several
-    answers far apart: something that decides (draft tokens, as a rule) is not stated.
+    answers far apart: something that decides (draft tokens, as a rule) is not stated. Of two runs
+    that contradict each other so, neither is told by its other rows which it is.
     """
-    answers: dict[tuple[Any, ...], list[float]] = {}
+    answers: dict[tuple[Any, ...], list[Row]] = {}
     for row in found:
-        answers.setdefault(_question(row), []).append(row.value)
+        answers.setdefault(_question(row), []).append(row)
+    doubtful = {question for question, rows in answers.items() if _far_apart(rows)}
+    runs = {
+        _run(row) for question in doubtful for row in answers[question] if row.metric == "tpot_s"
+    }
     kept: list[Row] = []
     seen: set[tuple[Any, ...]] = set()
     for row in found:
         question = _question(row)
-        values = answers[question]
-        if max(values) > FAR_APART * min(values):
+        if question in doubtful:
             left["a question with answers far apart: what decides is not stated"] += 1
         elif (question, round(row.value, 9)) in seen:
             left["a row that is there twice"] += 1
+        elif row.source == "aic-silicon" and _run(row) in runs:
+            left["of a run that contradicts another of the same configuration"] += 1
         else:
             seen.add((question, round(row.value, 9)))
             kept.append(row)
     return kept
+
+
+def _far_apart(rows: list[Row]) -> bool:
+    values = [row.value for row in rows]
+    return max(values) > FAR_APART * min(values)
 
 
 def _row(place: int, raw: dict[str, Any]) -> Row | str:

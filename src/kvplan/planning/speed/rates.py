@@ -18,7 +18,8 @@ class Rates:
     Seconds that no byte and no operation explains: ``step_s`` of a step, ``layer_s`` of each layer,
     ``mixed_s`` of each with experts on top, ``sequence_s``, ``token_s`` of each new token,
     ``message_s`` of a message between two ranks and ``turn_s`` where it goes round twice;
-    ``launch_s`` of each layer of a step with prompts, whose kernels are launched one by one;
+    ``launch_s`` of each layer of a step with prompts, whose kernels are launched one by one while
+    earlier ones run;
     ``request_s`` of a request on its way in and out.
 
     ``spread`` says how unlike the tokens of a step are in the experts that they draw: 1 is evenly,

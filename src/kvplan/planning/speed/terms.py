@@ -12,10 +12,12 @@ what a plan asks of one.
 from __future__ import annotations
 
 from math import inf
-from typing import Any
+from typing import Any, Final
 
 from kvplan.planning.speed.ideal import Ideal, IdealLook
 from kvplan.planning.speed.rates import Rates
+
+LAUNCHING: Final = 4.0  # the sharpness between launching and computing
 
 
 def slower(one: Any, other: Any, sharpness: Any) -> Any:
@@ -52,8 +54,13 @@ def link_s(ideal: Ideal, rates: Rates, tokens: Any) -> Any:
 
 
 def prefill_s(ideal: Ideal, rates: Rates, tokens: Any) -> Any:
-    """``linear_s`` of a step with prompts in it, whose kernels are launched one by one."""
-    return linear_s(ideal, rates, tokens) + (ideal.layers + ideal.mixed) * rates.launch_s
+    """``linear_s`` of a step with prompts in it, whose kernels are launched one by one.
+
+    The step is no faster than its launches, however little each of many ranks has to do.
+    """
+    fixed = fixed_s(ideal, rates)
+    launching = (ideal.layers + ideal.mixed) * rates.launch_s
+    return slower(fixed + linear_s(ideal, rates, tokens), launching, LAUNCHING) - fixed
 
 
 def fixed_s(ideal: Ideal, rates: Rates) -> Any:

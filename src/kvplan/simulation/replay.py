@@ -7,7 +7,9 @@ place j of stream ``out<i>``, so that a later turn may quote it.
 
 from __future__ import annotations
 
+import gzip
 import json
+import zlib
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,18 +51,13 @@ class Replayed:
 
 
 def read_scenarios(path: Path) -> Iterator[dict[str, Any]]:
-    """The scenarios of a JSONL file, one a line.
+    """The scenarios of a JSONL file, one a line, gzipped or not.
 
     Raises:
         BadFile: a line that is no scenario, or too large.
         SourceUnreachable: no such file.
     """
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            raise BadFile(f"{path} is larger than {MOST_BYTES >> 20} MiB.")
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SourceUnreachable(f"{path} cannot be read: {error}.") from None
+    text = _text(path)
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
@@ -71,6 +68,22 @@ def read_scenarios(path: Path) -> Iterator[dict[str, Any]]:
         if not isinstance(found, dict):
             raise BadFile(f"Line {number} of {path} is no scenario: an object is expected.")
         yield found
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as plain:
+            is_packed = plain.read(2) == b"\x1f\x8b"
+        with gzip.open(path) if is_packed else path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise SourceUnreachable(f"{path} cannot be read: {error}.") from None
+    if len(data) > MOST_BYTES:
+        raise BadFile(f"{path} is larger than {MOST_BYTES >> 20} MiB.")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise BadFile(f"{path} is not text.") from None
 
 
 def replay(scenario: Mapping[str, Any]) -> Replayed:

@@ -44,9 +44,13 @@ def ui(
             "there is no password. Put a proxy with one before it.",
             err=True,
         )
-    typer.echo(f"kvplan is at http://{host}:{port}/ (Ctrl-C stops it)")
+    shown = f"[{host}]" if ":" in host else host
+
+    def ready() -> None:
+        typer.echo(f"kvplan is at http://{shown}:{port}/ (Ctrl-C stops it)")
+
     try:
-        run(host, port, offline=offline)
+        run(host, port, offline=offline, ready=ready)
     except OSError as error:
-        said = f"{host}:{port} cannot be listened on: {error.strerror or error}."
+        said = f"{shown}:{port} cannot be listened on: {error.strerror or error}."
         raise SourceUnreachable(said, "Give another --port.") from None

@@ -60,7 +60,7 @@ class Field(NamedTuple):
 def fields_of(verb: str) -> Mapping[str, Field]:
     """The keys of a verb by name, in the function's order."""
     options, found = _options(verb), {}
-    hidden = {"offline", "progress", *VERBS[verb].never}
+    hidden = {"offline", "progress", "calibration", *VERBS[verb].never}
     for keyword, parameter in inspect.signature(getattr(kvplan, verb)).parameters.items():
         name = keyword.rstrip("_")
         if name in hidden or parameter.kind is parameter.VAR_KEYWORD:

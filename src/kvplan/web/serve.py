@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
+import socket
+from collections.abc import Callable
 
 LOOPBACK_NAMES = ("localhost",)
 
@@ -15,20 +17,33 @@ def is_loopback(host: str) -> bool:
         return host.lower() in LOOPBACK_NAMES
 
 
-def run(host: str, port: int, *, offline: bool = False) -> None:
-    """Serve until stopped."""
+def run(
+    host: str, port: int, *, offline: bool = False, ready: Callable[[], None] | None = None
+) -> None:
+    """Serve until stopped; ``ready`` is called when the first question can be answered.
+
+    Raises:
+        OSError: the address is taken, or none of this machine.
+    """
     import uvicorn
 
     from kvplan.web.app import LOOPBACK, create_app
 
-    hosts = LOOPBACK | {host} if is_loopback(host) else None
-    uvicorn.run(
-        create_app(offline=offline, hosts=hosts),
-        host=host,
-        port=port,
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            if ready is not None and self.started:
+                ready()
+
+    bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    bound.bind((host, port))
+    config = uvicorn.Config(
+        create_app(offline=offline, hosts=LOOPBACK | {host} if is_loopback(host) else None),
         log_level="warning",
         server_header=False,
         date_header=False,
         timeout_keep_alive=30,
         h11_max_incomplete_event_size=1 << 17,
     )
+    Server(config).run(sockets=[bound])

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import struct
 import sys
 from typing import BinaryIO
@@ -29,12 +30,16 @@ def packed(value: object) -> bytes:
 
 def main() -> None:
     """Answer until the input ends."""
+    # Ctrl-C is the server's to act on, which ends this process.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     source = sys.stdin.buffer
     close()
     perform(Job("page", "fit", VERBS["fit"].example, "answer", True))  # what it needs is read now
     # What a library prints must not get between two replies.
     sink = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
+    sink.write(packed(()))  # it is ready
+    sink.flush()
     while (job := _read(source)) is not None:
         sink.write(packed(tuple(perform(job))))
         sink.flush()

@@ -11,6 +11,7 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from kvplan.core.errors import BadQuestion
 from kvplan.web.jobs import Job, Reply, refusal
@@ -19,6 +20,7 @@ from kvplan.web.worker import LENGTH, packed
 
 MOST_WAITING = 256
 LIMIT_S = 20.0
+START_S = 60.0
 KEPT_BYTES = 64 << 20  # of replies, to be given again
 LONGEST_KEPT = 4096  # characters of a question whose reply is kept
 KEPT_S = 600.0  # for so long: a model of the hub may change
@@ -100,6 +102,7 @@ class Workers:
             sys.executable, "-m", "kvplan.web.worker", stdin=pipe, stdout=pipe
         )
         self._alive.add(process)
+        await asyncio.wait_for(_message(process), START_S)
         return process
 
     async def _end(self, process: asyncio.subprocess.Process | None) -> None:
@@ -112,13 +115,20 @@ class Workers:
 
 
 async def _exchange(process: asyncio.subprocess.Process, job: Job) -> Reply:
-    sink, source = process.stdin, process.stdout
+    sink = process.stdin
     assert sink is not None
-    assert source is not None
     sink.write(packed(tuple(job)))
     await sink.drain()
+    return Reply(*await _message(process))
+
+
+async def _message(process: asyncio.subprocess.Process) -> tuple[Any, ...]:
+    """What a worker says: first, with nothing, that it is ready; then a reply a job."""
+    source = process.stdout
+    assert source is not None
     length = LENGTH.unpack(await source.readexactly(LENGTH.size))[0]
-    return Reply(*pickle.loads(await source.readexactly(length)))
+    found: tuple[Any, ...] = pickle.loads(await source.readexactly(length))
+    return found
 
 
 def key_of(job: Job) -> str | None:

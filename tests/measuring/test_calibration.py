@@ -15,6 +15,7 @@ from kvplan.core.errors import BadFile, BadQuestion, BadValue, SourceUnreachable
 from kvplan.core.measured import Calibration, Decode, Prefill, Reads
 from kvplan.measuring.calibration import Point, Prompted, calibrate, calibrate_prefill
 from kvplan.planning.speed.measured import read_calibration
+from kvplan.readers import reach
 from tests.measuring.caching_server import Caching, caching
 
 MODEL = "llama-3.1-8b"
@@ -195,3 +196,9 @@ def test_a_measurement_of_two_lengths_is_a_calibration() -> None:
         found.engine, found.version, found.card, found.reads,
     )  # fmt: skip
     assert 0.01 == pytest.approx(found.decode.seconds(1, 100), rel=0.5)
+
+
+def test_a_question_of_names_alone_opens_no_calibration(tmp_path: Path) -> None:
+    """What a page asks names no file of the machine."""
+    with reach.names_alone(), pytest.raises(BadValue, match="--calibration"):
+        read_calibration(folder(tmp_path))

@@ -12,6 +12,7 @@ from typing import Any, Final
 from kvplan.core.errors import BadFile, BadValue, SourceUnreachable
 from kvplan.core.measured import Calibration, Decode, Prefill, Reads
 from kvplan.engines.base import EnginePlan
+from kvplan.readers import reach
 
 FILE: Final = "calibration.json"
 MOST_BYTES: Final = 4 << 20
@@ -84,9 +85,11 @@ def read_calibration(folder: str | Path) -> Calibration:
     """The calibration of a folder that ``kvplan measure -o`` wrote, or of the file itself.
 
     Raises:
+        BadValue: a question of names alone, which opens no file.
         SourceUnreachable: there is none.
         BadFile: it is none of ours, or its figures are none.
     """
+    reach.check("A folder of measurements (--calibration)")
     path = Path(folder)
     path = path / FILE if path.is_dir() else path
     try:

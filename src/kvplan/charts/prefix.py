@@ -12,7 +12,7 @@ MOST_BARS = 500  # requests; of more the first
 
 def chart(answer: PrefixAnswer) -> Any:
     """Hit rate against the pool's size, or reused and computed tokens of each request."""
-    return _pools(answer) if len(answer.pools) > 3 else _requests(answer)
+    return _pools(answer) if len({pool.blocks for pool in answer.pools}) > 1 else _requests(answer)
 
 
 def _pools(answer: PrefixAnswer) -> Any:
@@ -28,7 +28,7 @@ def _pools(answer: PrefixAnswer) -> Any:
         .encode(
             x=alt.X("blocks:Q", scale=alt.Scale(type="log"), title="pool (blocks)"),
             y=alt.Y("hit rate:Q", axis=alt.Axis(format="%")),
-            color=alt.Color("policy:N", scale=alt.Scale(range=colours(3)), title=None),
+            color=alt.Color("policy:N", scale=alt.Scale(range=colours(4)), title=None),
             tooltip=["blocks:Q", "policy:N", alt.Tooltip("hit rate:Q", format=".1%")],
         )
     )

@@ -150,6 +150,8 @@ def explanation(answer: PrefixAnswer) -> list[str]:
     ]
     if answer.pools:
         lines.append("optimum: the block whose next use is farthest goes; no policy has more hits.")
+    if any(pool.policy == "vllm" for pool in answer.pools):
+        lines.append("vllm: its own pool, block for block, one request after the other.")
     if answer.seconds is not None:
         said = answer.seconds
         alone = format_seconds(said.without_reuse_s)

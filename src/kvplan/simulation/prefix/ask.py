@@ -14,7 +14,6 @@ from kvplan.simulation.prefix.hosted import bill
 from kvplan.simulation.prefix.partings import find_partings
 from kvplan.simulation.prefix.planned import Planned, planned
 from kvplan.simulation.prefix.pooled import COARSE, pools_asked, pools_of
-from kvplan.simulation.prefix.pools import POLICIES
 from kvplan.simulation.prefix.prompts import Prompts
 from kvplan.simulation.prefix.reading import read_prompts
 from kvplan.simulation.prefix.reorder import Reordered, reordered
@@ -122,13 +121,12 @@ def _answered(
 ) -> PrefixAnswer:
     """All that follows from the prompts themselves."""
     told = on_progress or (lambda done, total: None)
-    total = len(prompts) * (1 + len(pools) * len(POLICIES))
-    told(0, total)
+    told(0, 1 + len(pools))
     tree, found = _grown(prompts)
     seen = _seen(prompts, found)
     reused = rule.reused(prompts, [one.length for one in found])
     partings = find_partings(prompts, [one.parting for one in found if one.parting])
-    told(len(prompts), total)
+    told(1, 1 + len(pools))
     return PrefixAnswer(
         prompts=prompts,
         rule=rule,

@@ -7,15 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 from kvplan.core.errors import BadValue
-from kvplan.core.units import parse_bytes, parse_count, parse_tokens
+from kvplan.core.units import ceil_div, parse_bytes, parse_count, parse_tokens
 from kvplan.planning.size import size
 from kvplan.simulation.prefix.pools import POLICIES, Looked, PoolHits, Rows
 from kvplan.simulation.prefix.prompts import Prompt, Prompts
 from kvplan.simulation.prefix.rules import Blocks, Rule
+from kvplan.simulation.prefix.vllm_pool import vllm_hits
 from kvplan.simulation.prompts.blocks import BlockIds
 
 MOST_BLOCKS = 1 << 40
 BY_BLOCKS = "Pass --pool-blocks as the engine prints them."
+MOST_EXACT = 3_000_000  # blocks of all prompts: some ten seconds
 COARSE = 16  # tokens of a block in a pool whose own blocks are smaller
 
 
@@ -75,15 +77,24 @@ def pools_of(
         prompt_tokens=lengths,
         warm_up=warm_up,
     )
-    found = []
+    exact = _is_exact(prompts, rule, block)
+    found: list[PoolHits] = []
     for blocks in pools:
+        if exact:
+            hits = vllm_hits(rows, lengths, block, blocks)
+            found.append(looked.counted("vllm", blocks, hits))
         # vLLM keeps block 0 for itself: v1/core/block_pool.py, null_block (0.32.0).
         usable = blocks - (rule.engine == "vllm")
         held = usable * rule.block_size // block
-        for policy in POLICIES:
-            found.append(replace(looked.hits(policy, held), blocks=blocks))
-            told(len(rows) * (1 + len(found)), len(rows) * (1 + len(pools) * len(POLICIES)))
+        found += [replace(looked.hits(policy, held), blocks=blocks) for policy in POLICIES]
+        told(1 + len({one.blocks for one in found}), 1 + len(pools))
     return found
+
+
+def _is_exact(prompts: Prompts, rule: Blocks, block: int) -> bool:
+    """Whether vLLM's own pool can be followed: its blocks are known, and not too many."""
+    total = sum(ceil_div(row.tokens, block) for row in prompts.rows)
+    return rule.engine == "vllm" and block == rule.block_size and total <= MOST_EXACT
 
 
 class _Slices:

@@ -62,11 +62,15 @@ class Looked:
 
     def hits(self, policy: str, blocks: int) -> PoolHits:
         """What a policy reuses in a pool of so many blocks."""
-        found = enumerate(POLICIES[policy](self.rows, blocks))
+        return self.counted(policy, blocks, POLICIES[policy](self.rows, blocks))
+
+    def counted(self, policy: str, blocks: int, hits: Iterator[int]) -> PoolHits:
+        """The tokens of the hits of each request, of those that count."""
+        found = enumerate(hits)
         return PoolHits(
             policy=policy,
             blocks=blocks,
-            hit_tokens=sum(self.tokens(hits, i) for i, hits in found if i >= self.warm_up),
+            hit_tokens=sum(self.tokens(each, i) for i, each in found if i >= self.warm_up),
             prompt_tokens=sum(self.prompt_tokens[self.warm_up :]),
         )
 

@@ -21,6 +21,7 @@ import kvplan
 from tests import oracle_cases as oracle
 from tests.peer_models import MODELS, TOKENS
 from tests.readers import test_oracle as judged
+from tools import accuracy_speed
 
 ROOT = Path(__file__).parent.parent
 PEERS = ROOT / "tests" / "reference" / "peers"
@@ -362,6 +363,11 @@ def errors(found: list[Any]) -> tuple[str, ...]:
     )
 
 
+def speed_section() -> str:
+    """How fast, on models that no constant was fitted to."""
+    return f"{accuracy_speed.section(table)}\n"
+
+
 def page() -> str:
     """The whole page."""
     sections = (
@@ -370,6 +376,7 @@ def page() -> str:
         prediction_section,
         questions_section,
         budget_section,
+        speed_section,
         peers_section,
     )
     text = "\n".join(section() for section in sections)

@@ -21,22 +21,20 @@ def main() -> None:
     """All variants, the table, and the plot where it is asked for."""
     weights = embedded_weights(None)
     rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 8
-    found, bandwidth = [], host_bandwidth()
-    for variant in VARIANTS:
-        found.append(grow(weights, variant, rounds=rounds))
-        bandwidth = max(bandwidth, host_bandwidth())
+    found, bandwidth = [], max(host_bandwidth() for _ in range(3))
     how = "a copy's bytes, read and written, over the least time"
-    print(f"{weights.name}, one thread; memory {bandwidth / 1e9:.1f} GB/s ({how})")
-    bounds = [
-        [bound(weights, g.variant, bandwidth, int(p.context)) for p in g.points] for g in found
-    ]
-    for growth, least in zip(found, bounds, strict=True):
-        print(table(growth, least))
+    print(f"{weights.name}, one thread; memory {bandwidth / 1e9:.1f} GB/s ({how})", flush=True)
+    for variant in VARIANTS:
+        growth = grow(weights, variant, rounds=rounds)
+        found.append(
+            (growth, [bound(weights, variant, bandwidth, p.context) for p in growth.points])
+        )
+        print(table(*found[-1]), flush=True)
     if len(sys.argv) > 1:
-        chart(found, bounds).save(sys.argv[1])
+        chart(found).save(sys.argv[1])
         print(f"wrote {sys.argv[1]}")
-    for growth, least in zip(found, bounds, strict=True):
-        if any(b > point.seconds for point, b in zip(growth.points, least, strict=True)):
+    for growth, bounds in found:
+        if any(least > point.seconds for point, least in zip(growth.points, bounds, strict=True)):
             raise SystemExit(f"{growth.variant.name}: a step was faster than the bound.")
 
 
@@ -61,13 +59,13 @@ def table(growth: Growth, bounds: Sequence[float]) -> str:
     return "\n".join(lines)
 
 
-def chart(found: Sequence[Growth], bounds: Sequence[Sequence[float]]) -> Any:
+def chart(found: Sequence[tuple[Growth, Sequence[float]]]) -> Any:
     """Measured steps as dots, the estimate and the bound as lines."""
     from kvplan.charts.steps import step_times
 
     rows = [
         {"variant": g.variant.name, "context": p.context, "ms": value * 1e3, "what": what}
-        for g, least in zip(found, bounds, strict=True)
+        for g, least in found
         for p, b in zip(g.points, least, strict=True)
         for what, value in (
             ("measured", p.seconds),

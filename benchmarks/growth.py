@@ -30,7 +30,7 @@ CALIBRATED_ON: Final = (88, 8192)  # weights by the one, cache by the other: the
 TOKENS: Final = 24
 SETTLED_S: Final = 0.01  # a server that has answered still writes its log
 WORDS: Final = (1000, 40_000)  # ids of ordinary tokens of SmolLM2's vocabulary
-TIMEOUT_S: Final = 300.0
+TIMEOUT_S: Final = 1800.0  # a prompt of 8k on a machine with other work
 ALONE: Final = {"Connection": "close"}  # the server may hang up on a connection that waits
 
 
@@ -118,12 +118,14 @@ def grow(
     )
 
 
-def bound(weights: Path, variant: Variant, bandwidth: int, context: int) -> float:
+def bound(weights: Path, variant: Variant, bandwidth: int, context: float) -> float:
     """Weights and cache that a step reads, over the bandwidth, as ``fit`` says it.
 
     Keys and values are as wide as each other here: of two formats each reads half of its own cache.
     """
-    each = [_bound(weights, name, bandwidth, context) for name in (variant.keys, variant.values)]
+    each = [
+        _bound(weights, name, bandwidth, int(context)) for name in (variant.keys, variant.values)
+    ]
     return sum(each) / 2
 
 

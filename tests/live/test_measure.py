@@ -92,7 +92,5 @@ def test_growth_is_under_its_bound_and_two_lengths_predict_it(variant: object) -
     found = grow(WEIGHTS, variant, lengths=LENGTHS, calibrated_on=(88, 2048), rounds=4)  # type: ignore[arg-type]
     rate = host_bandwidth()
 
-    assert all(
-        bound(WEIGHTS, found.variant, rate, int(p.context)) < p.seconds for p in found.points
-    )
+    assert all(bound(WEIGHTS, found.variant, rate, p.context) < p.seconds for p in found.points)
     assert found.worst <= 0.15

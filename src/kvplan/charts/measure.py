@@ -22,12 +22,12 @@ def chart(answer: MeasureAnswer) -> Any:
         for record in one.records:
             if record.reply.failure is None:
                 first.append({"run": name, "s": ttft(record)})
-                later += [{"run": name, "ms": gap * 1e3} for gap in gaps(record)]
+                later += [{"run": name, "ms": gap * 1e3} for gap in gaps(record) if gap > 0]
     return alt.vconcat(
         _points(alt, _thin(first), "s", "seconds to the first token", names),
         _points(alt, _thin(later), "ms", "milliseconds between later tokens", names),
         _reuse(alt, answer.runs, names),
-    )
+    ).resolve_scale(color="independent")
 
 
 def label(run: Run) -> str:
@@ -61,10 +61,12 @@ def _points(alt: Any, rows: list[dict[str, Any]], key: str, title: str, names: l
     base = alt.Chart(alt.Data(values=rows)).encode(
         y=alt.Y("run:N", sort=names, title=None, scale=alt.Scale(domain=names))
     )
-    axis = alt.X(f"{key}:Q", title=title, scale=alt.Scale(zero=True))
+    # A pause for another's prompt is a thousand times a token: only powers show both.
+    scale = alt.Scale(type="log") if key == "ms" else alt.Scale(zero=True)
+    axis = alt.X(f"{key}:Q", title=title, scale=scale)
     dots = base.mark_circle(size=24, opacity=0.4, color=colours(1)[0]).encode(x=axis)
     middle = base.mark_tick(thickness=3, color=colours(2)[1]).encode(
-        x=alt.X(f"median({key}):Q", title=title)
+        x=alt.X(f"median({key}):Q", title=title, scale=scale)
     )
     return (dots + middle).properties(width=520, height=22 * len(names))
 

@@ -23,6 +23,7 @@ from kvplan.core.errors import BadQuestion
         ({"needles": "10"}, "--needles 10 is not a number from 64"),
         ({"prompt": 0}, "--prompt 0 is not a whole number from 1"),
         ({"output": "x"}, "'x' is not a number of tokens"),
+        ({"threads": 0}, "--threads 0 is not a whole number from 1"),
         ({"requests": 257}, "--requests 257 is not a whole number from 1 to 256"),
     ],
 )

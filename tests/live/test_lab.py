@@ -346,6 +346,24 @@ def test_reset_caches_begin_anew() -> None:
         assert (first.tokens, first.held) == (again.tokens, again.held)
 
 
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ("/no/such.gguf", "--model /no/such.gguf is no file."),
+        ("no-such/model", "transformers finds no model 'no-such/model'"),
+    ],
+)
+def test_a_model_that_is_not_there(model: str, words: str) -> None:
+    """It is said which one was asked for."""
+    import kvplan
+    from kvplan.core.errors import SourceUnreachable
+
+    with pytest.raises(SourceUnreachable) as error:
+        kvplan.lab(model, offline=True)
+
+    assert words in str(error.value)
+
+
 SMALL = {
     "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 4, "num_attention_heads": 4,
     "num_key_value_heads": 2, "max_position_embeddings": 2048,

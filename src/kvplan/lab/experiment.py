@@ -99,6 +99,8 @@ def lab(
     from kvplan.lab.loading import load
     from kvplan.lab.texts import read_text
 
+    if progress:
+        progress("loading the model", 0, 1)
     words = read_text(text, offline=offline)
     loaded = load(model, device=device, dtype=dtype, threads=threads, offline=offline)
     most = loaded.described.max_context_tokens

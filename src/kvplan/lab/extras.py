@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from kvplan.core.errors import BadValue
+from kvplan.core.units import parse_count
 from kvplan.measuring.embedded.settings import default_threads
 
-MAX_THREADS = 1024
+MOST_THREADS = 1024
 
 
 def load_torch(threads: int | None = None) -> Any:
     """torch, computing with so many threads: one on a small machine, unless told otherwise.
 
     Raises:
-        BadValue: the ``lab`` extra is not installed.
+        BadValue: the ``lab`` extra is not installed, or no such number of threads.
     """
+    count = (
+        default_threads() if threads is None else parse_count(threads, "--threads", MOST_THREADS)
+    )
+    os.environ.setdefault("TQDM_DISABLE", "1")  # bars of others, which would cut through ours
     try:
         import torch
         import transformers
@@ -24,7 +30,7 @@ def load_torch(threads: int | None = None) -> Any:
             "The lab needs torch and transformers, which are not installed.",
             "Install them with: pip install 'kvplan[lab]'",
         ) from None
-    torch.set_num_threads(threads or default_threads())
+    torch.set_num_threads(count)
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     return torch

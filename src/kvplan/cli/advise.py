@@ -55,6 +55,9 @@ def advise(
     think: Annotated[
         str | None, typer.Option("--think", help="Each user's pause between requests: 30s.")
     ] = None,
+    trace: Annotated[
+        str | None, typer.Option("--trace", help="A file of requests: its lengths, and its rate.")
+    ] = None,
     context: Annotated[
         str | None, typer.Option("--context", help="Tokens of a conversation at its longest: 32k.")
     ] = None,
@@ -89,6 +92,9 @@ def advise(
     gpu: Annotated[
         list[str] | None,
         typer.Option("--gpu", help="Cards that are allowed, as A,B. Default: all that are known."),
+    ] = None,
+    gpu_memory: Annotated[
+        str | None, typer.Option("--gpu-memory", help="Of the one card that is named: 48GiB.")
     ] = None,
     max_gpus: Annotated[
         int | None, typer.Option("--max-gpus", "--gpus", help="Cards at most. Default: 32.")
@@ -158,6 +164,7 @@ def advise(
             users=users,
             rate=rate,
             think=think,
+            trace=trace,
             context=context,
             prompt=prompt,
             output=output,
@@ -168,6 +175,7 @@ def advise(
             percentile=percentile,
             budget=budget,
             gpu=gpu or None,
+            gpu_memory=gpu_memory,
             max_gpus=max_gpus,
             size_at=size_at,
             sure=sure,

@@ -43,7 +43,9 @@ def _rate(per_s: float) -> str:
 def _choice(answer: AdviseAnswer) -> Table:
     option = answer.nearest
     if option is None or option.outcome is None:
-        return Table(f"{_who(answer)}: no card of these serves it", ("", ""), (), "ll")
+        why = answer.options[0].why_not if answer.options else None
+        rows = (("why not", why or NONE),)
+        return Table(f"{_who(answer)}: no card of these serves it", ("what", ""), rows, "ll")
     one = option.outcome
     said = f"{_cards(one)}{_hour(one)}"
     if not answer.best:

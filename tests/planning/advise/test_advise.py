@@ -55,8 +55,8 @@ def test_the_plan_is_fits_own() -> None:
 def test_published_copies_alone() -> None:
     """A 16-bit model has its FP8 copy as an option; one without a copy has none."""
     with_copy = {o["weights"] for o in ask("qwen3-8b").to_dict()["options"]}
-    without = {o["weights"] for o in ask("llama-2-7b").to_dict()["options"]}
-    allowed = ask("llama-2-7b", allow_quantise=True).to_dict()["options"]
+    without = {o["weights"] for o in ask("llama-2-7b", context="4k").to_dict()["options"]}
+    allowed = ask("llama-2-7b", context="4k", allow_quantise=True).to_dict()["options"]
 
     assert {"16 bits", "fp8"} == with_copy
     assert {"16 bits"} == without
@@ -155,6 +155,40 @@ def test_several_models() -> None:
 
     assert {"meta-llama/Llama-3.1-8B", "Qwen/Qwen3-32B"} <= {o.model for o in answer.options}
     assert "meta-llama/Llama-3.1-8B" == answer.options[0].model
+
+
+def test_longer_than_the_model() -> None:
+    """No engine takes a context that the model does not declare."""
+    answer = ask("gpt2", context="32k")
+
+    assert answer.best is None
+    assert "32,768 tokens are more than the 1,024" in (answer.options[0].why_not or "")
+
+
+def test_a_trace() -> None:
+    """Its lengths, and its rate where nothing else says who comes."""
+    pytest.importorskip("numpy")
+    rows = [
+        {"timestamp": i * 500, "input_length": 1000 + i, "output_length": 100} for i in range(101)
+    ]
+    goal = ask(trace=rows, users=None, context=None).goal
+
+    assert goal.rate_per_s == pytest.approx(2.0)
+    assert goal.prompt is not None
+    assert goal.output is not None
+    assert (1050, 100) == (goal.prompt.mean, goal.output.mean)
+    with pytest.raises(KvplanError, match="A trace has its own lengths"):
+        ask(trace=rows, prompt=5)
+
+
+def test_memory_of_a_card_that_is_named() -> None:
+    """Where the driver's figure is not known, it is given; of several cards it is of none."""
+    given = ask("gpt-oss-20b", gpu="strix-halo", gpu_memory="96GiB", max_gpus=1)
+
+    assert given.best is not None
+    for wrong in ({"gpu": "l4,l40s"}, {"gpu": None}):
+        with pytest.raises(KvplanError, match="--gpu-memory is of"):
+            ask(gpu_memory="96GiB", **wrong)
 
 
 @pytest.mark.parametrize("form", ["compose", "k8s"])

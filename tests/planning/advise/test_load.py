@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+import kvplan
 from kvplan.core.step import AttentionCost, Knot, StepCost
 from kvplan.planning.advise.goal import Goal, read_goal
 from kvplan.planning.advise.load import Load, Replica, rising_root
@@ -124,3 +127,22 @@ def test_the_root_of_a_rising_curve(share: float) -> None:
 
         assert pytest.approx(share ** (1 / power) * 2, abs=1e-4) == root
         assert root**power >= share * 2**power - 1e-9
+
+
+def test_a_closed_loop_is_fits_own() -> None:
+    """The mean of plain requests is near what fit says of the same clients."""
+    asked: dict[str, Any] = {"prompt": 1000, "output": 300}
+    for clients in (1, 8, 48):
+        answer = kvplan.advise(
+            "llama-3.1-8b", users=clients, gpu="h100-sxm-80gb", percentile="p50", offline=True,
+            max_gpus=1, **asked,
+        )  # fmt: skip
+        fit = kvplan.fit(
+            "llama-3.1-8b", gpu="h100-sxm-80gb", concurrency=clients, offline=True, **asked
+        )
+        speed = fit.to_dict()["speed"]["estimate"]
+        served = answer.options[0].outcome.served  # type: ignore[union-attr]
+
+        assert served is not None
+        assert served.tpot_s == pytest.approx(speed["tpot_s"], rel=0.1)
+        assert served.ttft_s == pytest.approx(speed["ttft_s"], rel=0.5)

@@ -18,13 +18,16 @@ from kvplan.planning.advise.goal import Goal, read_goal
 from kvplan.planning.advise.option import Option
 from kvplan.planning.advise.outcome import SIMULATED, Miss, Outcome, least
 from kvplan.planning.advise.relax import relaxed
+from kvplan.planning.advise.risk import preemption_risk
 from kvplan.planning.advise.search import Refused, Space, sized
+from kvplan.planning.advise.traced import of_trace
 from kvplan.planning.cost.hosted import Hosted, Request, hosted
 from kvplan.planning.cost.pricing import USD, Pricing, pricing_of
 from kvplan.planning.question import device_named
 from kvplan.planning.speed.measured import read_calibration
 from kvplan.readers.devices import devices
 from kvplan.readers.open_model import ModelSource, open_model
+from kvplan.simulation.lengths import Distribution
 
 MOST_MODELS = 16
 MOST_NAMED = 64
@@ -36,9 +39,10 @@ def advise(
     users: int | str | None = None,
     rate: float | str | None = None,
     think: float | str | None = None,
+    trace: Any = None,
     context: int | str | None = None,
-    prompt: str | float | None = None,
-    output: str | float | None = None,
+    prompt: str | float | Distribution | None = None,
+    output: str | float | Distribution | None = None,
     shared_prefix: int | str | None = None,
     hit_rate: float | str | None = None,
     ttft: float | str | None = None,
@@ -46,6 +50,7 @@ def advise(
     percentile: float | str | None = None,
     budget: float | str | None = None,
     gpu: str | Sequence[str] | None = None,
+    gpu_memory: int | str | None = None,
     max_gpus: int | str | None = None,
     size_at: float | str | None = None,
     sure: bool = False,
@@ -78,6 +83,8 @@ def advise(
         users: requests in flight at once; default: 1.
         rate: requests a second instead, as ``2/s`` or ``500/h``.
         think: the pause of each user before the next request.
+        trace: a file of requests: the lengths of its prompts and answers, and its rate where
+            neither users nor a rate is given.
         context: tokens of a conversation at its longest; default: what prompt and output come to,
             else the smaller of 32k and the model's maximum.
         prompt: lengths of prompts: a number or a distribution.
@@ -89,6 +96,7 @@ def advise(
         percentile: of requests for which both must hold; default: p95.
         budget: money for a time, as ``10/h`` or ``5000/month``.
         gpu: cards that are allowed; default: every card whose figures are complete.
+        gpu_memory: of the one card that is named, in place of what its driver reports.
         max_gpus: cards of the whole deployment; default: 32.
         size_at: a percentile of the lengths that sequences are given room for; default: the peak.
         sure: times have to hold at the upper end of the estimate's band.
@@ -118,6 +126,8 @@ def advise(
         BadQuestion: a value that cannot be read, or a card that is not known.
         SourceUnreachable: a file or the hub does not answer.
     """
+    if trace is not None:
+        prompt, output, rate = of_trace(trace, prompt, output, None if users else rate, users)
     goal = read_goal(
         users=users, rate=rate, think=think, context=context, prompt=prompt, output=output,
         shared_prefix=shared_prefix, hit_rate=hit_rate, ttft=ttft, tpot=tpot,
@@ -130,7 +140,7 @@ def advise(
         power_price=power_price, pue=pue, power_watts=power_watts,
     )  # fmt: skip
     models = _models(model, set, offline)
-    cards, said = _cards(gpu)
+    cards, said = _cards(gpu, gpu_memory)
     named = engine_of(engine or "vllm")
     space = Space(
         models=models,
@@ -172,8 +182,18 @@ def _answer(
         relax=() if meets else tuple(relaxed(outcomes, goal)),
         hosted=compared,
         simulated=tuple(simulated),
+        risk=_risk(options, goal),
         said=said,
     )
+
+
+def _risk(options: list[Option], goal: Goal) -> float | None:
+    """The chance of preemptions of the first option, where it is sized below the peak."""
+    one = options[0].outcome if options else None
+    if goal.size_at is None or one is None or one.served is None:
+        return None
+    load, plan = one.sized.load, one.sized.plan
+    return preemption_risk(plan, load.traffic, one.served.held) if load and plan else None
 
 
 def _models(
@@ -189,16 +209,20 @@ def _models(
 
 
 def _cards(
-    gpu: str | Sequence[str] | None,
+    gpu: str | Sequence[str] | None, gpu_memory: int | str | None
 ) -> tuple[tuple[Device, ...], tuple[str, ...]]:
     """The allowed cards, and what their names were taken to mean."""
+    if gpu is None and gpu_memory is not None:
+        raise BadValue("--gpu-memory is of a card that is named.", "Name it with --gpu.")
     if gpu is None:
         return tuple(filter(_is_complete, devices())), ()
     names = [part for one in ([gpu] if isinstance(gpu, str) else gpu) for part in one.split(",")]
     named = [name.strip() for name in names if name.strip()]
     if not 0 < len(named) <= MOST_NAMED:
         raise BadValue(f"--gpu names {len(named)} cards; 1 to {MOST_NAMED} are compared.")
-    found = [device_named(name, None) for name in named]
+    if gpu_memory is not None and len(named) > 1:
+        raise BadValue("--gpu-memory is of one card.", f"--gpu names {len(named)}.")
+    found = [device_named(name, gpu_memory) for name in named]
     return (
         tuple({device.name: device for device, _ in found}.values()),
         tuple(text for _, said in found for text in said),

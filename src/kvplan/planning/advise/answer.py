@@ -13,7 +13,6 @@ from kvplan.planning.advise.goal import TURN_TOKENS, Goal, quantile_of_sum
 from kvplan.planning.advise.option import Option
 from kvplan.planning.advise.outcome import Outcome
 from kvplan.planning.advise.relax import Relaxed
-from kvplan.planning.advise.risk import preemption_risk
 from kvplan.planning.advise.search import Space
 from kvplan.planning.advise.support import refusal
 from kvplan.planning.answer import Answer
@@ -25,7 +24,10 @@ WIDE: Final = 0.25  # an error that is worth a sentence
 
 @dataclass(frozen=True, slots=True)
 class AdviseAnswer(Answer):
-    """``options`` in order of cost, those that meet the goals first."""
+    """``options`` in order of cost, those that meet the goals first.
+
+    ``risk`` is the share of moments with a preemption, where sizing is at a percentile.
+    """
 
     verb: ClassVar[str] = "advise"
 
@@ -36,6 +38,7 @@ class AdviseAnswer(Answer):
     relax: tuple[Relaxed, ...]
     hosted: Hosted | None
     simulated: tuple[Simulated, ...]
+    risk: float | None
     said: tuple[str, ...]
 
     @property
@@ -47,16 +50,6 @@ class AdviseAnswer(Answer):
     def nearest(self) -> Option | None:
         """The best, or what comes nearest to the goals."""
         return self.options[0] if self.options and self.options[0].outcome else None
-
-    @property
-    def risk(self) -> float | None:
-        """The share of moments with a preemption, where sizing is at a percentile."""
-        one = self.nearest.outcome if self.nearest else None
-        if self.goal.size_at is None or one is None or one.served is None or one.sized.plan is None:
-            return None
-        load = one.sized.load
-        assert load is not None
-        return preemption_risk(one.sized.plan, load.traffic, one.served.held)
 
     @property
     def warnings(self) -> tuple[str, ...]:  # type: ignore[override]

@@ -19,6 +19,8 @@ from kvplan.core.errors import BadValue
 from kvplan.core.units import format_seconds
 from kvplan.planning.advise.goal import TURN_TOKENS, Goal
 from kvplan.planning.advise.outcome import Outcome, outcome
+from kvplan.simulation.lengths import Distribution, Empirical
+from kvplan.simulation.needed import check_installed
 
 if TYPE_CHECKING:
     from kvplan.simulation.workload import Workload
@@ -86,13 +88,7 @@ def _check(goal: Goal) -> None:
             "--simulate finds hits itself and takes no --hit-rate.",
             "Give --shared-prefix, or a --context without --prompt for conversations.",
         )
-    try:
-        import numpy  # noqa: F401
-    except ImportError:
-        raise BadValue(
-            "--simulate needs the simulate extra, which is not installed.",
-            "Install it with: pip install 'kvplan[simulate]'",
-        ) from None
+    check_installed("--simulate")
 
 
 def _simulated(one: Outcome, goal: Goal, progress: Progress | None) -> Simulated:
@@ -173,10 +169,15 @@ def workload(one: Outcome, goal: Goal) -> Workload:
         requests=_bounded(10 * users if paced is None else FEWEST_REQUESTS),
         concurrency=None if paced else users,
         rate=paced,
-        prompt=goal.said["prompt"],
-        output=goal.said["output"] or round(traffic.output_tokens),
+        prompt=_drawn(goal.prompt, goal.said["prompt"]),
+        output=_drawn(goal.output, goal.said["output"] or round(traffic.output_tokens)),
         shared_prefix=goal.shared_prefix,
     )
+
+
+def _drawn(lengths: Distribution | None, said: Any) -> Any:
+    """A trace's lengths as they are, others as they were spelled."""
+    return lengths if isinstance(lengths, Empirical) else said
 
 
 def _bounded(requests: int) -> int:

@@ -217,8 +217,15 @@ def read_goal(
         max_gpus=32 if max_gpus is None else parse_count(max_gpus, "--max-gpus", 4096),
         size_at=None if size_at is None else parse_percentile(size_at, "--size-at"),
         sure=bool(sure),
-        said={k: str(v)[:200] if v is not None else None for k, v in given.items()},
+        said={k: _spelled(v) for k, v in given.items()},
     )
+
+
+def _spelled(given: str | float | Distribution | None) -> str | None:
+    """Lengths as they were given; those of a trace by their source."""
+    if given is None:
+        return None
+    return str(getattr(given, "source", given))[:200]
 
 
 def _length(given: int | str, flag: str) -> int:

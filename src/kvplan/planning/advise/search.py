@@ -86,7 +86,12 @@ def sized(space: Space, goal: Goal) -> tuple[list[Sized], list[Refused]]:
     found: list[Sized] = []
     refused: list[Refused] = []
     for model in space.models:
-        traffic = goal.traffic(model.max_context_tokens)
+        longest = model.max_context_tokens
+        traffic = goal.traffic(longest)
+        if longest is not None and traffic.peak_tokens > longest:
+            why = f"{traffic.peak_tokens:,} tokens are more than the {longest:,} that it declares"
+            refused += [Refused(device, model, why) for device in space.devices]
+            continue
         for device in space.devices:
             before = len(found)
             engine, why = space.engine_on(device)

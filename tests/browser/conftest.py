@@ -98,7 +98,8 @@ class Watched:
 
     def drawn(self) -> Any:
         """The page when its answer and plots are there."""
-        self.page.wait_for_selector("#answer[aria-busy='false'][data-drawn]", timeout=20_000)
+        if self.page.locator("#answer").count():
+            self.page.wait_for_selector("#answer[aria-busy='false'][data-drawn]", timeout=30_000)
         return self.page
 
     def says(self, text: str) -> None:

@@ -29,6 +29,10 @@ PAGES = {
     "plan": ASKED,
     "no": "/?model=google%2Fgemma-3-27b-it&gpu=h100-sxm-80gb",
     "size": "/size",
+    "advise": "/advise",
+    "simulate": "/simulate",
+    "prefix": "/prefix",
+    "api": "/api",
     "compare": "/compare?model=qwen3-32b&model=qwen3-32b&gpu=h100&gpu=h200&gpus=2&gpus=1",
 }
 LOOKS = [(DESK, "light"), (DESK, "dark"), (PHONE, "light"), (PHONE, "dark")]
@@ -41,7 +45,8 @@ def test_pages(watched: Watched, page: str, request: Any) -> None:
     """No fault of accessibility, nothing wider than the screen, a picture to look at."""
     found = watched.open(PAGES[page])
     watched.picture(f"{page}-{request.node.callspec.id.replace(page + '-', '')}")
-    found.locator("details.how > summary").first.click() if page != "compare" else None
+    for how in found.locator("details.how > summary").all():
+        how.click()
 
     assert [] == watched.faults()
     wider = "document.documentElement.scrollWidth - document.documentElement.clientWidth"

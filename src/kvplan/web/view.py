@@ -140,12 +140,9 @@ def _speed(found: dict[str, Any]) -> Tile:
         note = f"at most, with {batch:,} at once: a step reads weights and cache in {step}"
         return Tile("Speed of each", f"≤ {floor:,.0f}", "tokens/s", note)
     rate, error = estimate["tokens_per_s_per_sequence"], estimate["error"]
-    within = f" ± {error:.0%}" if error else ""
-    note = (
-        f"estimated{within}, {batch:,} at once; memory allows {floor:,.0f}"
-        if floor
-        else f"estimated{within}, {batch:,} at once"
-    )
+    note = f"estimated with {batch:,} at once" + (f", ÷ or × {1 + error:.2f}" if error else "")
+    if floor:
+        note += f"; memory allows {floor:,.0f}"
     return Tile("Speed of each", f"{rate:,.0f}", "tokens/s", note)
 
 

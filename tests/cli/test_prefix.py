@@ -13,6 +13,7 @@ import jsonschema
 import pytest
 
 from kvplan.cli import run
+from tests.simulation.traces.files import CONVERSATION
 
 HANDBOOK = "".join(f"{i}. What is written here is not to be asked again.\n" for i in range(40))
 
@@ -64,6 +65,17 @@ def test_a_pipe(
     status = run(["prefix", "-", "--json"])
 
     assert (0, 5) == (status, json.loads(capsys.readouterr().out)["requests"])
+
+
+def test_a_trace_through_a_pipe(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Gzipped as it is; what was looked at to tell its format is not lost."""
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(CONVERSATION.read_bytes())))
+    status = run(["prefix", "-", "--engine", "none", "--first", "200", "--json"])
+    answer = json.loads(capsys.readouterr().out)
+
+    assert (0, 200, "standard input") == (status, answer["requests"], answer["source"])
 
 
 def test_csv_has_a_row_a_request(requests: str, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from kvplan.simulation.prompts.blocks import BlockIds
 
 MOST_BLOCKS = 1 << 40
 BY_BLOCKS = "Pass --pool-blocks as the engine prints them."
+MOST_LISTED = 5_000_000  # ids that are lists: 400 MB at most
 MOST_EXACT = 3_000_000  # blocks of all prompts: some ten seconds
 COARSE = 16  # tokens of a block in a pool whose own blocks are smaller
 
@@ -128,5 +129,13 @@ def _block_rows(prompts: Prompts, rule: Blocks) -> tuple[Rows, int]:
                 f"Blocks of {rule.block_size} tokens do not fall on the trace's of {unit}.",
                 f"Pass a multiple of {unit}, or a size that divides it.",
             )
-        return _Slices(prompts.rows, rule.block_size // unit), rule.block_size
-    return _Slices(prompts.rows, 1), unit
+        return _listed(prompts.rows, rule.block_size // unit), rule.block_size
+    return _listed(prompts.rows, 1), unit
+
+
+def _listed(rows: Sequence[Prompt], step: int) -> Rows:
+    """Few ids as lists, made once; many stay where they are."""
+    found = _Slices(rows, step)
+    if sum(len(row.units) for row in rows) > MOST_LISTED:
+        return found
+    return [found[index] for index in range(len(rows))]

@@ -24,11 +24,12 @@ from kvplan.simulation.prompts.messages import (
     joined,
     parts_of,
 )
-from kvplan.simulation.traces import read_traffic, table
+from kvplan.simulation.traces import agentic, bailian, mooncake, read_lines, table
+from kvplan.simulation.traces.base import Reading
 from kvplan.simulation.traces.chats import check_chat, messages_of
 from kvplan.simulation.traces.columns import BadRow, Columns
 from kvplan.simulation.traces.documents import documents_of, row_of
-from kvplan.simulation.traces.lines import lines_of, name_of
+from kvplan.simulation.traces.lines import Line, lines_of, name_of
 from kvplan.simulation.traffic import Traffic
 
 if TYPE_CHECKING:
@@ -60,27 +61,33 @@ def read_prompts(
         return _Texts(str(source), encoder, requests).all(enumerate(_files(Path(source)), 1))
     if not isinstance(source, str | bytes | Path):
         return _Texts("the requests", encoder, requests).all(enumerate(source, 1))
-    reader = _Texts(name_of(source), encoder, requests)
-    lines = lines_of(source)
+    return _of_lines(lines_of(source), _Texts(name_of(source), encoder, requests))
+
+
+def _of_lines(lines: Iterator[Line], reader: _Texts) -> Prompts:
+    """A trace's ids, or texts; lines are read once, as standard input is.
+
+    Raises:
+        BadFile: nothing that says what prompts hold.
+    """
     first = next(lines, None)
     if first is None:
         raise BadFile(f"{reader.source} is empty.")
-    head = first[1].lstrip()
-    if head[:1] not in (b"{", b"["):
-        if table.is_header(first[1]):
-            return from_traffic(read_traffic(source, requests=requests))
-        rows: Iterator[tuple[int, Any]] = ((n, _line(line)) for n, line in chain([first], lines))
-        return reader.all(rows)
-    documents = documents_of(chain([first], lines), Columns(reader.source))
-    number, value = next(documents, (1, {}))
-    row = row_of(value)
-    if isinstance(row, dict) and _is_trace(row):
-        return from_traffic(read_traffic(source, requests=requests))
-    return reader.all(chain([(number, value)], documents))
+    whole = chain([first], lines)
+    if _is_trace(first[1]):
+        reading = Reading(requests=reader.most)
+        return from_traffic(read_lines(whole, reader.source, reading))
+    if first[1].lstrip()[:1] in (b"{", b"["):
+        return reader.all(documents_of(whole, Columns(reader.source)))
+    return reader.all((number, _line(line)) for number, line in whole)
 
 
-def _is_trace(row: dict[str, Any]) -> bool:
-    return "hash_ids" in row or ("r" in row and "block" in row)
+def _is_trace(line: bytes) -> bool:
+    """Whether a first line is that of a trace: ids of blocks, or columns of lengths."""
+    if line.lstrip()[:1] != b"{":
+        return line.lstrip()[:1] != b"[" and table.is_header(line)
+    row = row_of(line)
+    return isinstance(row, dict) and any(fmt.claims(row) for fmt in (bailian, mooncake, agentic))
 
 
 def _files(folder: Path) -> Iterator[bytes]:

@@ -20,7 +20,7 @@ from kvplan.simulation.traces.documents import documents_of, row_of
 from kvplan.simulation.traces.lines import Line, Source, lines_of, name_of
 from kvplan.simulation.traffic import Traffic
 
-__all__ = ["FORMATS", "read_rows", "read_traffic"]
+__all__ = ["FORMATS", "read_lines", "read_rows", "read_traffic"]
 
 # In the order in which they are asked: the narrower claim first.
 FORMATS: tuple[Format, ...] = (bailian, mooncake, agentic, chats, table)
@@ -73,11 +73,20 @@ def read_traffic(
     )
     if not isinstance(source, str | bytes | Path):
         return read_rows(source, reading)
-    held = Columns(name_of(source), most=reading.requests)
-    lines = lines_of(source)
+    return read_lines(lines_of(source), name_of(source), reading)
+
+
+def read_lines(lines: Iterator[Line], source: str, reading: Reading) -> Traffic:
+    """The traffic of lines; ``source`` is what messages call them.
+
+    Raises:
+        BadFile: no trace, or one without a request.
+        BadValue: a column that is not there.
+    """
+    held = Columns(source, most=reading.requests)
     first = next(lines, None)
     if first is None:
-        raise BadFile(f"{held.source} is empty.")
+        raise BadFile(f"{source} is empty.")
     lines = chain([first], lines)
     if first[1].lstrip()[:1] not in (b"{", b"["):
         return _table(lines, held, reading)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -134,6 +135,15 @@ def test_a_server_that_refuses_keys_is_asked_without_them() -> None:
 
     assert (6, 0) == (run.requests, run.failed)
     assert {"model", "prompt", "max_tokens", "temperature", "stream"} == set(server.bodies[-1])
+
+
+def test_a_notebooks_loop_is_no_obstacle() -> None:
+    """Where a loop already runs, the measurement has one of its own."""
+
+    async def cell() -> kvplan.MeasureAnswer:
+        return measure(Caching(), prefix="off")
+
+    assert 0 == asyncio.run(cell()).runs[0].failed
 
 
 TRACE = "\n".join(

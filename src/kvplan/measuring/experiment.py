@@ -12,6 +12,7 @@ import gc
 import time
 import uuid
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -71,7 +72,12 @@ def experiment(asked: Asked, progress: Progress | None = None) -> Experiment:
         SourceUnreachable: nobody answers at the address.
         BadQuestion: what answers cannot be measured as asked.
     """
-    return asyncio.run(_experiment(asked, progress))
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(_experiment(asked, progress))
+    with ThreadPoolExecutor(1) as aside:  # a notebook has a loop of its own
+        return aside.submit(lambda: asyncio.run(_experiment(asked, progress))).result()
 
 
 async def _experiment(asked: Asked, progress: Progress | None) -> Experiment:

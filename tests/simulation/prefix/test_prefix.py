@@ -226,6 +226,9 @@ def test_answers_are_kept() -> None:
         ("anthropic/claude-haiku-4-5", 4096, 4095, 0),
         ("anthropic/claude-sonnet-4-5", 1024, 1500, 1500),
         ("google/gemini-2.5-flash", 1024, 1500, 1500),
+        ("google/gemini-2.5-pro", 4096, 1500, 0),
+        ("gpt-5-mini", 1024, 1500, 1408),
+        ("claude-haiku-4-5", 4096, 1500, 0),
     ],
 )
 def test_what_an_api_counts(name: str, minimum: int, seen: int, counted: int) -> None:

@@ -75,12 +75,15 @@ def _rows() -> list[dict[str, Any]]:
 
 
 def caching_of(name: str) -> Caching:
-    """The rule of a hosted model, ``provider/model``; the first row whose words it has.
+    """The rule of a hosted model, ``provider/model`` or a model; the first row whose words it has.
 
     Raises:
         UnknownName: a provider whose rule is not known.
     """
-    provider, _, model = name.lower().partition("/")
+    provider, slash, model = name.lower().partition("/")
+    if not slash:
+        nothing = Request(prompt_tokens=0.0, output_tokens=0.0, cached_tokens=0.0)
+        provider, model = hosted(name, nothing).provider.lower(), provider
     for row in _rows():
         if row["provider"] == provider and all(word in model for word in row["words"]):
             return Caching(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from statistics import mean, median
 from typing import Any, Final, NamedTuple
 
@@ -26,14 +26,27 @@ from kvplan.simulation.step_time import StepTime
 from kvplan.simulation.synthetic import synthetic
 from kvplan.simulation.traffic import Traffic
 from tools.speed_cases import Case, case_of
+from tools.speed_data import data
 from tools.speed_recipes import planned_as_run
-from tools.speed_rows import MIXTURES, Row, rows, split
+from tools.speed_rows import MIXTURES, Row
 
 PROMPTS_A_CLIENT: Final = 10
 NOMINAL: Final = 0.9  # of the nominal length is the mean of those drawn from 0.8 to 1
 SAMPLE: Final = 400
 SEED: Final = 7
 SOURCE: Final = "aic-silicon"
+
+
+ON_PAGE: Final = 150
+KINDS: Final[dict[str, Callable[[Row], bool]]] = {
+    "dense": lambda row: row.group not in MIXTURES,
+    "mixtures": lambda row: row.group in MIXTURES,
+    "vllm": lambda row: row.engine == "vllm",
+    "sglang": lambda row: row.engine == "sglang",
+    "tensorrt-llm": lambda row: row.engine == "tensorrt-llm",
+    "lengths drawn": lambda row: row.drawn,
+    "lengths equal": lambda row: not row.drawn,
+}
 
 
 class Compared(NamedTuple):
@@ -52,20 +65,23 @@ class Compared(NamedTuple):
 
 def questions(sample: int = SAMPLE) -> list[tuple[Row, dict[str, float]]]:
     """The loops of models kept aside, TPOT and TTFT of one run together; a draw of them."""
-    found, _ = rows()
-    aside = split(found)
-    answers: dict[tuple[Any, ...], dict[str, float]] = defaultdict(dict)
-    first: dict[tuple[Any, ...], Row] = {}
-    for row in found:
-        if row.source != SOURCE or row.group not in aside or row.kind not in ("loop", "single"):
-            continue
-        key = tuple(row._replace(place=0, metric="", value=0.0))
-        answers[key][row.metric] = row.value
-        first.setdefault(key, row)
-    both = [(first[key], answers[key]) for key in first]
+    found = [case.row for case in data().cases]
+    both = [(row, measured) for row, measured in answered(found) if row.group in data().aside]
     if len(both) <= sample:
         return both
     return random.Random(SEED).sample(both, sample)
+
+
+def answered(found: Sequence[Row]) -> Iterator[tuple[Row, dict[str, float]]]:
+    """The closed loops among rows, with what was measured of each by metric."""
+    answers: dict[tuple[Any, ...], dict[str, float]] = defaultdict(dict)
+    first: dict[tuple[Any, ...], Row] = {}
+    for row in found:
+        if row.source == SOURCE and row.kind in ("loop", "single"):
+            key = tuple(row._replace(place=0, metric="", value=0.0))
+            answers[key][row.metric] = row.value
+            first.setdefault(key, row)
+    yield from ((first[key], answers[key]) for key in first)
 
 
 def compared(asked: Sequence[tuple[Row, dict[str, float]]]) -> Iterator[Compared]:
@@ -123,15 +139,7 @@ def run(case: Case, traffic: Traffic, timed: StepTime) -> Outcome:
 
 def table(found: Sequence[Compared], metric: str) -> Iterator[str]:
     """A line a kind: count, median and mean of the error's size, median of the error."""
-    kinds = {
-        "dense": lambda row: row.group not in MIXTURES,
-        "mixtures": lambda row: row.group in MIXTURES,
-        **{name: (lambda row, name=name: row.engine == name)  # type: ignore[misc]
-           for name in ("vllm", "sglang", "tensorrt-llm")},
-        "drawn": lambda row: row.drawn,
-        "equal": lambda row: not row.drawn,
-    }  # fmt: skip
-    for name, belongs in kinds.items():
+    for name, belongs in KINDS.items():
         errors = [e for one in found if belongs(one.row) if (e := one.error(metric)) is not None]
         if errors:
             sizes = [abs(error) for error in errors]
@@ -139,6 +147,33 @@ def table(found: Sequence[Compared], metric: str) -> Iterator[str]:
                 f"{metric:7} {name:13} {len(errors):4}  median |error| {median(sizes):6.1%}  "
                 f"mean {mean(sizes):6.1%}  median error {median(errors):+7.1%}"
             )
+
+
+def section(table: Callable[..., str]) -> str:
+    """The accuracy page's section: a draw of the questions, by kind."""
+    found = list(compared(questions(ON_PAGE)))
+    lines = []
+    for name, belongs in KINDS.items():
+        cells = [name]
+        for metric in ("tpot_s", "ttft_s"):
+            errors = [e for c in found if belongs(c.row) if (e := c.error(metric)) is not None]
+            sizes = [abs(error) for error in errors]
+            cells += [f"{len(errors):,}", f"{median(sizes):.0%}", f"{median(errors):+.0%}"]
+        lines.append(cells)
+    columns = ("closed loops", "runs", "each token", "bias", "runs", "first token", "bias")
+    return f"""## Latency, simulated
+
+Published closed loops of models that no rate was fitted to, {len(found)} of them drawn from all:
+`kvplan simulate` with as many clients, ten requests of each, lengths drawn as the source draws
+them, and the flags of its own scripts where they are public. Medians of the error's size, and of
+the error itself.
+
+{table(columns, lines)}
+
+First tokens are the mean of a run, its cold beginning in it: engines that compile kernels for the
+first prompts take seconds there, which no scheduler explains. `python -m benchmarks.bench_latency`
+runs AISimulate on the same rows.
+"""
 
 
 def main() -> int:

@@ -106,9 +106,7 @@ def _replays(answer: Replays) -> Table:
         )
         for one in answer.scenarios
     )
-    return Table(
-        "", ("scenario", "requests", "steps", "hits", "preemptions"), rows, "lrrrr"
-    )
+    return Table("", ("scenario", "requests", "steps", "hits", "preemptions"), rows, "lrrrr")
 
 
 def _sweep(answer: SweepAnswer) -> Table:
@@ -127,8 +125,7 @@ def _sweep(answer: SweepAnswer) -> Table:
         "peak",
     )
     rows = tuple(
-        (*(str(point.at[name]) for name in names), *_point(point))
-        for point in answer.points
+        (*(str(point.at[name]) for name in names), *_point(point)) for point in answer.points
     )
     return Table(title, columns, rows, "l" * len(names) + "rrrrrr")
 
@@ -159,11 +156,7 @@ def _rates(answer: FindRateAnswer) -> Table:
         if most is not None
     ]
     said = f"{' and '.join(wanted)} at {goal.percentile}"
-    found = (
-        "no rate meets"
-        if answer.rate is None
-        else f"{answer.rate:,.3g} requests/s meet"
-    )
+    found = "no rate meets" if answer.rate is None else f"{answer.rate:,.3g} requests/s meet"
     columns = (
         "requests/s",
         "first token",
@@ -200,13 +193,9 @@ def explanation(answer: Any_) -> list[str]:
         f"{outcome.computed_tokens:,} tokens of prompts were computed, {again}.",
     ]
     settings = {flag: (s.value, s.source) for flag, s in plan.launch.settings.items()}
-    lines += [
-        f"  {flag} = {value} ({origin})" for flag, (value, origin) in settings.items()
-    ]
+    lines += [f"  {flag} = {value} ({origin})" for flag, (value, origin) in settings.items()]
     if len(answer.runs) > 1:
-        lines.append(
-            "Between these the mean lies, at 95% (Student's t over the seeds):"
-        )
+        lines.append("Between these the mean lies, at 95% (Student's t over the seeds):")
         lines += [
             f"  {path}: {low:.4g} to {high:.4g}"
             for path, (low, high) in answer.body()["confidence"]["intervals"].items()

@@ -21,7 +21,7 @@ import kvplan
 from tests import oracle_cases as oracle
 from tests.peer_models import MODELS, TOKENS
 from tests.readers import test_oracle as judged
-from tools import accuracy_speed
+from tools import accuracy_latency, accuracy_speed
 
 ROOT = Path(__file__).parent.parent
 PEERS = ROOT / "tests" / "reference" / "peers"
@@ -368,6 +368,11 @@ def speed_section() -> str:
     return f"{accuracy_speed.section(table)}\n"
 
 
+def latency_section() -> str:
+    """What clients see of it, simulated."""
+    return accuracy_latency.section(table)
+
+
 def page() -> str:
     """The whole page."""
     sections = (
@@ -377,6 +382,7 @@ def page() -> str:
         questions_section,
         budget_section,
         speed_section,
+        latency_section,
         peers_section,
     )
     text = "\n".join(section() for section in sections)

@@ -302,7 +302,7 @@ def _why_not(one: Outcome, first: Outcome, place: int) -> str | None:
 def _beaten_by(one: Outcome, first: Outcome) -> str:
     """What decides between two of one cost."""
     if one.is_tight and not first.is_tight:
-        return "with less room to them"
+        return "and may miss them within the band"
     mine, other = one.order[-3:], first.order[-3:]
     said = ("with fewer bits", "with more cards", "and is no faster")
     return next((word for word, a, b in zip(said, mine, other, strict=True) if a > b), said[-1])

@@ -86,6 +86,8 @@ class AdviseAnswer(Answer):
                 f"Times of {one.sized.candidate.device.name} are estimated within a factor of "
                 f"{1 + one.sized.error:.2f}: measure before you buy (kvplan measure)."
             )
+        if one.sized.candidate.squeezed:
+            yield "Little is left beside the pool (see the flags): nothing else may use the cards."
         rate = one.sized.rate
         whole = rate.instance_gpus if rate else None
         if rate is not None and whole is not None and one.gpus % whole:

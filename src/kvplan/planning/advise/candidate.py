@@ -12,7 +12,7 @@ from kvplan.core.measured import Calibration
 from kvplan.engines.base import Asked, Engine, EnginePlan, Node
 from kvplan.planning.advise.goal import Goal, Traffic
 from kvplan.planning.advise.load import Load, Replica
-from kvplan.planning.advise.serving import CACHE, LAYERED, Layout, flags_of
+from kvplan.planning.advise.serving import CACHE, LAYERED, SQUEEZED, Layout, flags_of
 from kvplan.planning.advise.support import needs_half
 from kvplan.planning.advise.variants import Variant
 from kvplan.planning.cost.pricing import Rate
@@ -23,7 +23,9 @@ MOST_SLOTS: Final = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """What is started once for each replica. ``small_cache`` is a cache of 8 bits."""
+    """What is started once for each replica. ``small_cache`` is a cache of 8 bits, ``squeezed`` a
+    start that leaves less of the card beside the pool.
+    """
 
     device: Device
     engine: Engine
@@ -33,12 +35,15 @@ class Candidate:
     small_cache: bool
     given: Mapping[str, Any]
     calibration: Calibration | None = None
+    squeezed: bool = False
 
     def flags(self, context: int, slots: int | None = None) -> dict[str, Any]:
         """Its flags by the engine's table; what was given goes before what is chosen."""
         chosen = flags_of(self.engine.name, self.layout, context, slots) | self.variant.flags
         if self.small_cache:
             chosen |= CACHE.get(self.engine.name, {})
+        if self.squeezed:
+            chosen |= SQUEEZED.get(self.engine.name, {})
         if needs_half(self.device) and self.variant.model.traits.dtype == "bfloat16":
             chosen |= {"--dtype": "half"} if self.engine.flags.find("--dtype") else {}
         return {**self.engine.flags.parse(chosen), **self.given}

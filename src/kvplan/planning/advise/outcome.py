@@ -83,7 +83,7 @@ class Outcome:
             float(cost is None),
             cost or 0.0,
             float(self.is_tight),
-            changed + candidate.small_cache,
+            changed + candidate.small_cache + candidate.squeezed / 2,
             self.gpus,
             served.tpot_s if served else NEVER,
         )

@@ -7,7 +7,8 @@ formats without kernels, layouts that flags rule out. Everything else is planned
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import ceil
 from typing import Any, Final, NamedTuple
 
 from kvplan.core.device import Device
@@ -20,7 +21,9 @@ from kvplan.planning.advise.goal import Goal, Traffic
 from kvplan.planning.advise.outcome import Outcome, least
 from kvplan.planning.advise.serving import (
     CACHE,
+    GAIN,
     LAYERED,
+    SQUEEZED,
     Layout,
     host_cards,
     layouts,
@@ -34,7 +37,7 @@ from kvplan.planning.advise.support import (
     weights_refusal,
 )
 from kvplan.planning.advise.variants import Variant, variants
-from kvplan.planning.cost.pricing import Pricing
+from kvplan.planning.cost.pricing import Pricing, Rate
 
 RANK_WORDS: Final = ("tensor", "tp", "pipeline", "pp", "data", "dp", "expert", "ep")
 
@@ -92,12 +95,11 @@ def sized(space: Space, goal: Goal) -> tuple[list[Sized], list[Refused]]:
             why = f"{traffic.peak_tokens:,} tokens are more than the {longest:,} that it declares"
             refused += [Refused(device, model, why) for device in space.devices]
             continue
+        of_model = _OfModel(space, goal, model, traffic)
         for device in space.devices:
-            before = len(found)
-            engine, why = space.engine_on(device)
-            if engine is not None:
-                why = _on_device(space, goal, traffic, model, device, engine, found)
-            if len(found) == before:
+            candidates, why = of_model.on(device)
+            found += candidates
+            if not candidates:
                 refused.append(Refused(device, model, why))
     return found, refused
 
@@ -108,32 +110,61 @@ def search(space: Space, goal: Goal) -> Found:
     return Found([least(one, goal) for one in planned], refused)
 
 
-def _on_device(
-    space: Space,
-    goal: Goal,
-    traffic: Traffic,
-    model: Model,
-    device: Device,
-    engine: Engine,
-    found: list[Sized],
-) -> str:
-    """Adds the candidates of one card; says why there are none."""
-    host = host_cards(device)
-    most = min(goal.max_gpus, host if engine.name in LAYERED else 2 * host if host > 1 else 1)
-    why = f"the weights do not fit in {most:,} of these" if most > 1 else "the weights do not fit"
-    for variant in variants(model, engine.name, quantise=space.quantise):
-        if engine.name in DATACENTRE:
-            unserved = weights_refusal(device, variant.stored)
+class _OfModel:
+    """The candidates of one model on one card after the other; its copies are read once."""
+
+    def __init__(self, space: Space, goal: Goal, model: Model, traffic: Traffic) -> None:
+        self.space, self.goal, self.model, self.traffic = space, goal, model, traffic
+        self._variants: dict[str, list[Variant]] = {}
+
+    def variants(self, engine: str) -> list[Variant]:
+        """What an engine may serve of the model."""
+        if engine not in self._variants:
+            found = variants(self.model, engine, quantise=self.space.quantise)
+            self._variants[engine] = list(found)
+        return self._variants[engine]
+
+    def on(self, device: Device) -> tuple[list[Sized], str]:
+        """The candidates on a card, and why there are none."""
+        engine, why = self.space.engine_on(device)
+        if engine is None:
+            return [], why
+        found: list[Sized] = []
+        why = _too_large(device, engine, self.goal)
+        for variant in self.variants(engine.name):
+            unserved = engine.name in DATACENTRE and weights_refusal(device, variant.stored)
             if unserved:
                 why = unserved
                 continue
-        for layout in _layouts(space, goal, variant, device, engine):
-            rate = space.pricing.rate(device, min(layout.cards, host_cards(device)))
-            found.extend(
-                size(candidate, goal, traffic, rate)
-                for candidate in _caches(space, device, engine, variant, layout)
-            )
-    return why
+            for layout in _layouts(self.space, self.goal, variant, device, engine):
+                rate = self.space.pricing.rate(device, min(layout.cards, host_cards(device)))
+                for candidate in _caches(self.space, device, engine, variant, layout):
+                    found += self._sized(candidate, rate)
+        return found, why
+
+    def _sized(self, candidate: Candidate, rate: Rate | None) -> Iterator[Sized]:
+        """The candidate, and squeezed where that may save a replica."""
+        one = size(candidate, self.goal, self.traffic, rate)
+        yield one
+        flags = SQUEEZED.get(candidate.engine.name, {})
+        if flags and not flags.keys() & self.space.given.keys() and self._is_short(one):
+            yield size(replace(candidate, squeezed=True), self.goal, self.traffic, rate)
+
+    def _is_short(self, one: Sized) -> bool:
+        """Whether a few sequences more would take fewer replicas, or one card less to start."""
+        if one.load is None:
+            return one.plan is not None and one.plan.model.weights is not None
+        users = self.goal.users
+        if users is None:
+            return False
+        return ceil(users / (one.sequences * GAIN)) < ceil(users / one.sequences)
+
+
+def _too_large(device: Device, engine: Engine, goal: Goal) -> str:
+    """Why no layout is left: weights that are more than the most cards of a replica hold."""
+    host = host_cards(device)
+    most = min(goal.max_gpus, host if engine.name in LAYERED else 2 * host if host > 1 else 1)
+    return f"the weights do not fit in {most:,} of these" if most > 1 else "the weights do not fit"
 
 
 def _layouts(

@@ -251,3 +251,20 @@ def test_a_mixture_deals_its_experts() -> None:
     assert any("--enable-expert-parallel" in (command or "") for command in flags) or any(
         one.sized.candidate.layout.experts for one in answer.frontier
     )
+
+
+def test_squeezed_where_it_saves_a_replica() -> None:
+    """Nine of ten fit with the defaults; more of the card holds the tenth."""
+    answer = kvplan.advise(
+        "qwen3-8b", users=10, context="8k", gpu="rtx-4090", max_gpus=1, offline=True
+    )
+    sixteen = next(o for o in answer.options if o.outcome and o.to_dict()["weights"] == "16 bits")
+    launch = sixteen.to_dict()["launch"]
+
+    assert 0.95 == launch["--gpu-memory-utilization"]["value"]
+    assert sixteen.outcome is not None
+    assert 10 == sixteen.outcome.sequences
+    assert kvplan.fit(
+        "qwen3-8b", gpu="rtx-4090", context="8k", max_model_len=8192, kv_cache_dtype="fp8",
+        offline=True,
+    ).sequences < 10  # fmt: skip

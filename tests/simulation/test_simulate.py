@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import kvplan
 from kvplan.cli import run as command
 from kvplan.core.errors import BadQuestion
 from kvplan.planning.speed import estimate
+from kvplan.simulation import needed
 from kvplan.simulation.workload import Workload
 
 ASKED: dict[str, Any] = {
@@ -284,3 +287,19 @@ def test_scenarios_are_stepped(tmp_path: Path, capsys: pytest.CaptureFixture[str
                      "preemptions": 0}],
         "total_steps": 3,
     }] == found  # fmt: skip
+
+
+def test_without_the_extra_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The package imports without numpy; asking says what to install."""
+    monkeypatch.setattr(needed, "find_spec", lambda name: None)
+
+    with pytest.raises(BadQuestion, match=r"pip install 'kvplan\[simulate\]'"):
+        kvplan.simulate(**ASKED)
+
+
+def test_asking_for_help_needs_no_numpy() -> None:
+    """What the command imports at its start has none of the heavy libraries in it."""
+    words = "import sys, kvplan, kvplan.cli, kvplan.simulation.simulate; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
+
+    assert set() == {"numpy", "numba", "pyarrow", "joblib"} & set(done.stdout.split())

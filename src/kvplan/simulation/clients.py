@@ -10,8 +10,6 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from kvplan.simulation.servers.base import Request
 from kvplan.simulation.traffic import Traffic
 
@@ -27,6 +25,8 @@ class Clients:
     """The senders of a traffic; they learn of every end and answer with what is due after it."""
 
     def __init__(self, traffic: Traffic) -> None:
+        import numpy as np
+
         self.requests = list(_requests(traffic))
         _name_answers(self.requests, traffic)
         self._think = traffic.think_s
@@ -81,6 +81,8 @@ def _requests(traffic: Traffic) -> Iterator[Request]:
 
 def _name_answers(requests: Sequence[Request], traffic: Traffic) -> None:
     """The ids of a successor that lie past a prompt name what was answered to it."""
+    import numpy as np
+
     for index in np.flatnonzero(traffic.after >= 0).tolist():
         before, after = requests[int(traffic.after[index])], requests[index]
         whole = before.prompt // before.id_tokens

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from kvplan.simulation.outcome import Outcome, Timeline
 from kvplan.simulation.servers.base import Counts, Request, Server
 
@@ -95,6 +93,8 @@ class Recorder:
 
     def outcome(self, requests: Sequence[Request]) -> Outcome:
         """All of it as columns."""
+        import numpy as np
+
         counts, lasted = self.counts(), self.last_s or 1.0
         return Outcome(
             arrived_s=_floats(request.arrived_s for request in requests),
@@ -122,6 +122,8 @@ class Recorder:
 
 
 def _timeline(rows: Sequence[tuple[float, ...]]) -> Timeline:
+    import numpy as np
+
     table = np.array(rows, dtype=np.float64).reshape(-1, 7)
     whole = table.astype(np.int64)
     return Timeline(
@@ -136,8 +138,12 @@ def _timeline(rows: Sequence[tuple[float, ...]]) -> Timeline:
 
 
 def _floats(values: Iterable[float]) -> Floats:
+    import numpy as np
+
     return np.array(list(values), dtype=np.float64)
 
 
 def _ints(values: Iterable[int]) -> Ints:
+    import numpy as np
+
     return np.array(list(values), dtype=np.int64)

@@ -14,12 +14,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 from kvplan.simulation.outcome import Outcome
 from kvplan.simulation.traffic import Traffic
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 QUANTILES: Final = {"p50": 50, "p90": 90, "p95": 95, "p99": 99}
@@ -35,6 +34,8 @@ NORMAL: Final = 1.96
 
 def spread(values: NDArray[np.float64]) -> dict[str, float | None]:
     """Mean and quantiles; None of nothing."""
+    import numpy as np
+
     if not len(values):
         return {"mean": None, **dict.fromkeys(QUANTILES)}
     found = np.percentile(values, list(QUANTILES.values()))
@@ -46,6 +47,8 @@ def spread(values: NDArray[np.float64]) -> dict[str, float | None]:
 
 def tpot_s(outcome: Outcome, traffic: Traffic) -> NDArray[np.float64]:
     """Of each request that ended with more than a token."""
+    import numpy as np
+
     more = (traffic.output_tokens > 1) & ~np.isnan(outcome.finished_s)
     lasted = outcome.finished_s[more] - outcome.first_token_s[more]
     found: NDArray[np.float64] = lasted / (traffic.output_tokens[more] - 1)
@@ -54,6 +57,8 @@ def tpot_s(outcome: Outcome, traffic: Traffic) -> NDArray[np.float64]:
 
 def figures(outcome: Outcome, traffic: Traffic) -> dict[str, Any]:
     """The contract's keys of one run, but for the speed of simulating it."""
+    import numpy as np
+
     ended = ~np.isnan(outcome.finished_s)
     sent = outcome.arrived_s[ended]
     preempted = int((outcome.preemptions > 0).sum())

@@ -16,6 +16,7 @@ from kvplan.planning.joined import join
 from kvplan.planning.question import Question, ask
 from kvplan.readers.open_model import ModelSource
 from kvplan.simulation.copies import Copies, copies_of
+from kvplan.simulation.needed import check_installed
 from kvplan.simulation.outcome import Outcome
 from kvplan.simulation.planned import Rules
 from kvplan.simulation.report import LEVEL, averaged, figures, intervals
@@ -210,6 +211,7 @@ def simulate(
         BadQuestion: a value that cannot be read, a plan that does not start, traffic that is none.
         SourceUnreachable: a file or the hub does not answer.
     """
+    check_installed()
     asked = join(
         from_,
         model=model,

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from kvplan.core.errors import BadValue
 from kvplan.core.units import parse_count
 from kvplan.simulation.synthetic import synthetic
@@ -110,5 +108,7 @@ def at_rate(traffic: Traffic, rate: float) -> Traffic:
 
 def closed_loop(traffic: Traffic, concurrency: int) -> Traffic:
     """The same requests in their order, so many of them open at a time."""
+    import numpy as np
+
     most = parse_count(concurrency, "--concurrency", MOST_REQUESTS)
     return replace(traffic, arrival_s=np.zeros(len(traffic)), max_in_flight=most)

@@ -83,5 +83,5 @@ def answer(*rows: Row) -> LabAnswer:
         ),
         lost=(Lost(way="sliding", kept_tokens=128, agreement=0.84, perplexity=3.8),),
         compiled=(Compiled(cache="static", compiled=True, itl_s=None, compile_s=None, note="no."),),
-        warnings=("fp8 was left out. A model with windows.",),
+        notes=("fp8 was left out. A model with windows.",),
     )

@@ -56,6 +56,16 @@ def test_every_table_has_its_rows() -> None:
     )
 
 
+def test_surprises_are_warnings() -> None:
+    """Bytes that were not foretold, and an answer that an exact cache lost, are said."""
+    told = answer().warnings[1:]
+
+    assert [
+        "int2 held 3,000,000 B, not the 2,999,999 foretold.",
+        "int2 loses nothing, and parts from the full cache after 3 tokens.",
+    ] == list(told)
+
+
 def test_csv_has_a_line_a_cache() -> None:
     """The columns are the contract's keys; what there is not is empty."""
     columns, lines = lab_tables.records(answer())

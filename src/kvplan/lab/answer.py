@@ -27,7 +27,27 @@ class LabAnswer(Answer):
     batch: Shared | None = None
     lost: tuple[Lost, ...] = ()
     compiled: tuple[Compiled, ...] = ()
-    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:  # type: ignore[override]
+        """What was left out, and what was not as it should be."""
+        return (*self.notes, *self.surprises)
+
+    @property
+    def surprises(self) -> tuple[str, ...]:
+        """Where a cache held other bytes than foretold, or lost what it should not lose."""
+        held = [
+            f"{row.cache} held {row.measured_bytes:,} B, not the {row.predicted_bytes:,} foretold."
+            for row in self.rows
+            if row.measured_bytes != row.predicted_bytes
+        ]
+        lost = [
+            f"{row.cache} loses nothing, and parts from the full cache after {row.same_tokens} tokens."
+            for row in self.rows
+            if row.exact and not row.identical_output
+        ]
+        return (*held, *lost)
 
     def row(self, cache: str) -> Row | None:
         """The row of a cache, where it was run."""

@@ -142,7 +142,7 @@ class _Lab:
             batch=self._batch(),
             lost=self._lost() or (),
             compiled=self._compiled(),
-            warnings=(*loaded.described.warnings, *self._left_out()),
+            notes=(*loaded.described.warnings, *self._left_out()),
         )
 
     def _rows(self) -> tuple[Row, ...]:

@@ -89,6 +89,8 @@ def _why(one: Predicted, run: Run | None, measured: float, ratio: float | None) 
 
 
 def _why_reuse(run: Run, measured: float, predicted: float) -> str:
+    if run.pressure:
+        return "parts stayed: blocks at the end of a prompt go before those at its beginning"
     if measured > predicted:
         return "the ends of some prompts begin alike, or a template is shared"
     if run.missed_requests:

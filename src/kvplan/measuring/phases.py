@@ -13,10 +13,10 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import Final
 
 from kvplan.core.errors import BadQuestion
-from kvplan.core.units import ceil_div
 from kvplan.measuring.prompts import Part, Prompts
 
 COLD, WARM, UNIQUE, TRACE = "cold", "warm", "unique", "trace"
@@ -133,7 +133,7 @@ class _Making:
                 "--pressure needs to know what the server's cache holds, and it does not say.",
                 "Pass --pool-tokens N.",
             )
-        num = max(2, int(ceil_div(int(self.holds * OVERFULL * 2), 2)))
+        num = max(2, ceil(self.holds * OVERFULL))
         if num > MOST_UNDER_PRESSURE:
             need = num * self.shape.prompt_tokens
             raise BadQuestion(

@@ -107,7 +107,12 @@ def _reuse(server: Server, runs: Sequence[Run]) -> Iterator[Predicted]:
     for index, run in enumerate(runs):
         each = run.known_tokens // max(1, run.requests - run.failed)
         kept = each // block * block * (run.requests - run.failed)
-        if run.prefix == WARM and not run.pressure:
+        if run.prefix == WARM and run.pressure:
+            yield Predicted(
+                name="cached_tokens", run=index, value=0, unit="tokens", kind=ESTIMATE,
+                source="the least recently used goes first: each is gone before it comes again",
+            )  # fmt: skip
+        elif run.prefix == WARM:
             how = f"whole blocks of {block}" if block > 1 else "token by token"
             value = kept if run.reuse else 0
             yield Predicted(

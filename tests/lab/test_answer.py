@@ -62,7 +62,7 @@ def test_surprises_are_warnings() -> None:
 
     assert [
         "int2 held 3,000,000 B, not the 2,999,999 foretold.",
-        "int2 loses nothing, and parts from the full cache after 3 tokens.",
+        "int2 loses nothing, and parts from full after 3 tokens.",
     ] == list(told)
 
 

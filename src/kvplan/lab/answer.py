@@ -43,7 +43,7 @@ class LabAnswer(Answer):
             if row.measured_bytes != row.predicted_bytes
         ]
         lost = [
-            f"{row.cache} loses nothing, and parts from the full cache after {row.same_tokens} tokens."
+            f"{row.cache} loses nothing, and parts from full after {row.same_tokens} tokens."
             for row in self.rows
             if row.exact and not row.identical_output
         ]

@@ -67,6 +67,11 @@ def test_a_log(watched: Watched, request: Any) -> None:
     assert [] == watched.faults()
     assert page.locator("#answer mark").count() >= 2
     assert page.locator("#answer .levers li").count() >= 1
+    page.goto("about:blank")
+    page.go_back()
+    watched.says("16.48 GiB")
+    assert FAILED == page.get_by_label("The log, from the engine's start on").input_value()
+    watched.drawn()
 
 
 @pytest.mark.parametrize("watched", [LOOKS[0], LOOKS[2]], ids=["desk", "phone"], indirect=True)

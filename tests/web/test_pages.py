@@ -11,7 +11,11 @@ import pytest
 from fastapi.testclient import TestClient
 
 import kvplan
+from kvplan.core.errors import BadQuestion
+from kvplan.web.app import create_app
+from kvplan.web.jobs import Job, Reply, refusal
 from tests.readers.gguf_bytes import header
+from tests.web.conftest import Here
 
 LOG = """\
 INFO 06-05 vLLM API server version 0.19.0
@@ -198,3 +202,19 @@ def test_templates_name_no_other_host() -> None:
     ]
 
     assert [] == found
+
+
+def test_what_the_server_gives_up_is_a_page() -> None:
+    """Where a worker ends or fails, a page says so and not a line of JSON."""
+
+    class Busy(Here):
+        async def do(self, job: Job) -> Reply:
+            return refusal(job.verb, BadQuestion("The server is busy.", "Ask again."), 429)
+
+    with TestClient(create_app(workers=Busy(), offline=True)) as client:
+        pages = [client.get(path) for path in ("/", "/size", "/compare", "/api")]
+        api = client.get("/api/size?model=gpt2")
+
+    assert {429} == {page.status_code for page in pages}
+    assert all("The server is busy. Ask again." in text(page.text) for page in pages)
+    assert "The server is busy." == api.json()["error"]["message"]

@@ -29,7 +29,7 @@ def chart(answer: FitAnswer) -> Any:
         "conversations:Q",
         title="conversations decoded together",
         scale=alt.Scale(type="log", base=2, nice=False),
-        axis=alt.Axis(format=",d", labelOverlap=True),
+        axis=alt.Axis(format=",d", labelOverlap=True, values=batches(answer)),
     )
     y = alt.Y("tokens a second:Q", title="tokens/s of each", scale=alt.Scale(zero=True))
     shade = alt.Color(
@@ -85,7 +85,7 @@ def _at(answer: FitAnswer, batch: int) -> Iterator[dict[str, Any]]:
             "conversations": batch,
             "tokens a second": rate,
             "slow": rate / (1 + error),
-            "fast": rate * (1 + error),
+            "fast": min(rate * (1 + error), each or rate * (1 + error)),
         }
 
 

@@ -28,7 +28,7 @@ def chart(answer: FitAnswer) -> Any:
         raise BadValue("No conversation fits, so that there is nothing to plot.")
     x = alt.X(
         "tokens:Q",
-        title="length of each conversation (tokens)",
+        title="length of each (tokens)",
         scale=alt.Scale(type="log", base=2, nice=False),
         axis=alt.Axis(labelExpr=TOKENS, labelOverlap=True),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.resources import files
@@ -16,7 +17,7 @@ from starlette.responses import Response
 from kvplan._version import __version__
 from kvplan.core.errors import BadQuestion, KvplanError, UnknownName
 from kvplan.web import api, received
-from kvplan.web.jobs import Job, Reply, refusal
+from kvplan.web.jobs import HTML, JSON, Job, Reply, refusal
 from kvplan.web.limits import Guard
 from kvplan.web.verbs import VERBS
 from kvplan.web.workers import Workers
@@ -84,8 +85,20 @@ class Served:
     async def reply(self, kind: str, verb: str, given: Any, part: str = "") -> Response:
         """The response of one job."""
         found = await self.pool.do(Job(kind, verb, given, part, self.offline))
-        headers = {"cache-control": "no-store"}
-        return Response(found.body, found.status, headers, found.media)
+        if kind in ("page", "compare", "about") and found.media == JSON:
+            return self.page_of(found)
+        return _response(found)
+
+    def page_of(self, found: Reply) -> Response:
+        """A refusal that was not worked out as a page, as one."""
+        from kvplan.web.pages import refused
+
+        text = refused(json.loads(found.body)["error"])
+        return _response(Reply(found.status, HTML, text.encode("utf-8", "replace")))
+
+
+def _response(found: Reply) -> Response:
+    return Response(found.body, found.status, {"cache-control": "no-store"}, found.media)
 
 
 def _add_pages(app: FastAPI, serve: Served) -> None:

@@ -53,6 +53,11 @@ def page(
     return status, templates().get_template(name).render(shown | choices(verb))
 
 
+def refused(error: Mapping[str, str]) -> str:
+    """A page that says why there is none."""
+    return str(templates().get_template("refused.html").render(error=error, near=[], here=""))
+
+
 def _api(verb: str, given: Mapping[str, Any]) -> str:
     """The query that asks the API the same; empty where the question holds an upload."""
     try:

@@ -132,7 +132,8 @@ def _conversations(answer: FitAnswer) -> Tile:
 def _speed(found: dict[str, Any]) -> Tile:
     speed = found["speed"]
     if not speed:
-        return Tile("Speed of each", "–", "", "no batch or no bandwidth is known")
+        said = "no bandwidth is known" if found["capacity"]["sequences"] else "nothing runs"
+        return Tile("Speed of each", "–", "", said)
     floor, batch = speed["tokens_per_s_per_sequence_floor"], speed["batch"]
     estimate = speed["estimate"]
     if not estimate:

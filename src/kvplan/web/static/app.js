@@ -8,6 +8,7 @@ let file = null; // what was dropped or chosen: it lives here and is sent with e
 let asking = null;
 const HEADER = 48 * 2 ** 20; // of a model's file its header alone is sent
 const LONGEST_ADDRESS = 16000;
+const LONGEST_HASH = 120000;
 
 // --- asking -------------------------------------------------------------------------------------
 
@@ -36,6 +37,33 @@ function mustPost(data) {
   return file !== null || form.method === "post" || address(data).length > LONGEST_ADDRESS;
 }
 
+// What is pasted is too long for an address that a server reads; the part behind # stays here.
+async function packed(data) {
+  const text = JSON.stringify([...data].filter(([, value]) => typeof value === "string"));
+  const stream = new Blob([text]).stream().pipeThrough(new CompressionStream("deflate-raw"));
+  const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
+  const found = btoa(bytes.reduce((all, byte) => all + String.fromCharCode(byte), ""));
+  return `#q=${found.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "")}`;
+}
+
+async function unpacked(hash) {
+  const text = atob(hash.slice(3).replaceAll("-", "+").replaceAll("_", "/"));
+  const bytes = Uint8Array.from(text, (one) => one.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+  return new URLSearchParams(JSON.parse(await new Response(stream).text()));
+}
+
+async function asked() {
+  if (!location.hash.startsWith("#q=")) return new URLSearchParams(location.search);
+  try { return await unpacked(location.hash); } catch { return new URLSearchParams(); }
+}
+
+async function place(data, query, post) {
+  if (!post) return query ? `?${query}` : location.pathname;
+  const hash = file || !query ? "" : await packed(data);
+  return location.pathname + (hash.length < LONGEST_HASH ? hash : "");
+}
+
 async function ask(how) {
   const data = filled();
   const query = address(data);
@@ -51,9 +79,9 @@ async function ask(how) {
     const kind = response.headers.get("content-type") || "";
     const text = kind.startsWith("text/html") ? await response.text() : refused(await response.json());
     show(text);
-    if (!post && how !== "back") {
-      const place = query ? `?${query}` : location.pathname;
-      history[how === "change" ? "pushState" : "replaceState"](null, "", place);
+    if (how !== "back") {
+      const there = await place(data, query, post);
+      history[how === "change" ? "pushState" : "replaceState"](null, "", there);
     }
   } catch (error) {
     if (error.name !== "AbortError") show(refused({ error: { message: "The server does not answer.", hint: "Is kvplan ui still running?" } }));
@@ -130,7 +158,7 @@ function fitted(spec, width, bare) {
   const compact = width < 480;
   const walk = (part) => {
     if (!part || typeof part !== "object") return;
-    if (part.legend && part.legend.columns) part.legend = { ...part.legend, columns: compact ? 2 : part.legend.columns };
+    if (part.legend && part.legend.columns) part.legend = { ...part.legend, columns: compact ? Math.min(2, part.legend.columns) : part.legend.columns };
     Object.values(part).forEach(walk);
   };
   walk(spec);
@@ -230,7 +258,8 @@ if (form) {
     later("change", 0);
   });
   form.addEventListener("submit", (event) => { event.preventDefault(); later("change", 0); });
-  addEventListener("popstate", () => { fill(new URLSearchParams(location.search)); ask("back"); });
+  addEventListener("popstate", async () => { fill(await asked()); ask("back"); });
+  if (location.hash.startsWith("#q=")) asked().then((found) => { fill(found); ask("back"); });
   if (form.hasAttribute("data-drop")) {
     for (const kind of ["dragover", "drop"]) addEventListener(kind, (event) => event.preventDefault());
     addEventListener("dragover", () => document.body.classList.add("over"));

@@ -9,7 +9,11 @@ from pathlib import Path
 from typing import Any
 
 ORACLE = Path(__file__).parents[2] / "reference" / "vllm_oracle"
-FILES = ("scheduler_scenarios.jsonl.gz", "scheduler_scenarios_hybrid.jsonl.gz")
+FILES = (
+    "scheduler_scenarios.jsonl.gz",
+    "scheduler_scenarios_hybrid.jsonl.gz",
+    "scheduler_scenarios_settings.jsonl.gz",
+)
 
 
 @cache

@@ -38,18 +38,19 @@ def lookup(cache: Cache, request: int, known: int) -> tuple[int, int]:
 def clear(cache: Cache) -> None:
     """No hits."""
     for number in range(len(cache.groups)):
-        cache.num_hits[number] = 0
+        cache.groups[number].hits = 0
 
 
 @compiled
 def reconciled(cache: Cache, request: int, most: int) -> tuple[int, int]:
     """Every kind of group lowers the length until all can serve it."""
     longest, length, full_length = 0, most, -1
-    lookups = cache.lookups
+    groups, count = cache.groups, cache.rules[0].num_lookups
     while True:
         current = length
-        for number in lookups:
-            is_full = cache.groups[number].kind == FULL
+        for at in range(count):
+            number = groups[at].lookup
+            is_full = groups[number].kind == FULL
             if is_full and full_length >= 0:
                 current = min(current, full_length)
                 continue
@@ -60,10 +61,11 @@ def reconciled(cache: Cache, request: int, most: int) -> tuple[int, int]:
         if current >= length:
             break
         length = current
-        if len(lookups) == SIMPLE and cache.groups[lookups[0]].kind == FULL:
+        if count == SIMPLE and groups[groups[0].lookup].kind == FULL:
             break
-    for number in lookups:
-        group = cache.groups[number]
+    for at in range(count):
+        number = groups[at].lookup
+        group = groups[number]
         if group.kind == FULL:
             end_hits(cache, number, (length + group.size - 1) // group.size)
     return length, longest if longest > length else 0

@@ -27,7 +27,7 @@ def next_due(world: World) -> float:
     state, rule = world.cache.pool.state[0], world.cache.rules[0]
     static = np.inf
     if state.sent < rule.num_requests:
-        static = world.sent.arrival[world.sent.order[state.sent]]
+        static = world.arrival[world.order[state.sent]]
     return min(static, world.due[0].time) if state.num_due else static
 
 
@@ -36,8 +36,8 @@ def next_request(world: World) -> int:
     """Whoever is due first; what was planned comes before what has become due."""
     state, rule = world.cache.pool.state[0], world.cache.rules[0]
     if state.sent < rule.num_requests:
-        request = int(world.sent.order[state.sent])
-        if not state.num_due or world.sent.arrival[request] <= world.due[0].time:
+        request = int(world.order[state.sent])
+        if not state.num_due or world.arrival[request] <= world.due[0].time:
             state.sent += 1
             return request
     return pop_due(world)
@@ -46,7 +46,8 @@ def next_request(world: World) -> int:
 @compiled
 def deliver(world: World) -> None:
     """Sends all that is due now."""
-    state, rule, made = world.cache.pool.state[0], world.cache.rules[0], world.made
+    cache = world.cache
+    state, rule = cache.pool.state[0], cache.rules[0]
     while next_due(world) <= state.now:
         due = next_due(world)
         request = next_request(world)
@@ -54,11 +55,12 @@ def deliver(world: World) -> None:
             push_backlog(world, request)
             continue
         state.open += 1
-        made.arrived[request] = due
-        if made.rejected[request]:
+        row = cache.requests[request]
+        row.arrived = due
+        if row.rejected:
             end(world, request, due)
         else:
-            push_waiting(world, request, world.sent.prompt[request], YES)
+            push_waiting(world, request, row.prompt, YES)
             elapse(world, due)
             count_waiting(world)
 
@@ -66,18 +68,16 @@ def deliver(world: World) -> None:
 @compiled
 def end(world: World, request: int, now: float) -> None:
     """Its client goes on: the next of the closed loop, and those that waited for it."""
-    state, sent = world.cache.pool.state[0], world.sent
+    state, requests = world.cache.pool.state[0], world.cache.requests
     state.open -= 1
     state.ended += 1
     held_back = pop_backlog(world)
     if held_back >= 0:
         push_due(world, held_back, now)
-    if len(sent.first_follower) == 0:
-        return
-    follower = int(sent.first_follower[request])
+    follower = np.int64(requests[request].first_follower)
     while follower >= 0:
-        push_due(world, follower, now + sent.think[follower])
-        follower = int(sent.next_follower[follower])
+        push_due(world, follower, now + world.think[follower])
+        follower = np.int64(requests[follower].next_follower)
 
 
 @compiled
@@ -133,20 +133,20 @@ def sample(world: World) -> None:
 @compiled
 def settle(world: World) -> None:
     """Tokens come out of sequences whose known tokens are all computed; some are the last."""
-    cache, made = world.cache, world.made
-    state, running = cache.pool.state[0], world.running
+    cache, seats = world.cache, world.cache.seats
+    state, requests = cache.pool.state[0], cache.requests
     count, left = state.num_running, 0
     for at in range(count):
-        seat = running[at]
+        seat = seats[at].running
         asked = cache.seats[seat]
         if asked.scheduled and asked.computed >= asked.known:
             asked.known += 1
-            if asked.known == asked.prompt + 1 and np.isnan(made.first[asked.request]):
-                made.first[asked.request] = state.now
+            if asked.known == asked.prompt + 1 and np.isnan(requests[asked.request].first):
+                requests[asked.request].first = state.now
             if asked.known >= asked.end:
                 finish(world, seat)
                 continue
-        running[left] = seat
+        seats[left].running = seat
         left += 1
     state.num_running = left
 
@@ -157,9 +157,9 @@ def finish(world: World, seat: int) -> None:
     cache, state = world.cache, world.cache.pool.state[0]
     request = cache.seats[seat].request
     free_seat(cache, seat)
-    world.free_seats[state.num_seats] = seat
+    cache.seats[state.num_seats].free = seat
     state.num_seats += 1
-    world.made.finished[request] = state.now
+    cache.requests[request].finished = state.now
     end(world, request, state.now)
 
 
@@ -176,14 +176,14 @@ def repeatable(world: World, tokens: int) -> int:
         return 0
     most = 1 << 40
     for at in range(count):
-        asked = cache.seats[world.running[at]]
+        asked = cache.seats[cache.seats[at].running]
         decoded = asked.scheduled == 1 and asked.computed > asked.prompt
         if not decoded or asked.known != asked.computed + 1:
             return 0
         most = min(most, asked.quiet, asked.end - asked.known - 1)
         if most <= 0:
             return 0
-        for group in range(len(cost.load)):
+        for group in range(len(cost.attention)):
             window = cost.attention[group].window
             if window > asked.computed:
                 most = min(most, window - asked.computed)
@@ -200,24 +200,24 @@ def repeat(world: World, tokens: int) -> None:
     due, done = next_due(world), 0
     while done < most and state.now < due:
         done += 1
-        for at in range(len(cost.load)):
-            cost.load[at].seen += cost.load[at].below
-        state.now += step_s(cost, tokens, tokens)
+        for at in range(len(cost.attention)):
+            cost.attention[at].seen += cost.attention[at].below
+        state.now += step_s(cost, cache.rules, tokens, tokens)
     state.num_steps += done
     state.step += done
     for at in range(state.num_running):
-        asked = cache.seats[world.running[at]]
+        asked = cache.seats[cache.seats[at].running]
         asked.computed += done
         asked.known += done
         asked.quiet -= done
-        recompute = min(world.made.furthest[asked.request], asked.computed)
+        recompute = min(cache.requests[asked.request].furthest, asked.computed)
         state.recomputed += max(0, recompute - (asked.computed - done))
 
 
 @entry
 def run(world: World, most_steps: int) -> bool:
     """So many steps, or fewer if nothing is left to do; whether that is so."""
-    state = world.cache.pool.state[0]
+    state, seats = world.cache.pool.state[0], world.cache.seats
     for _ in range(most_steps):
         deliver(world)
         if state.num_running == 0 and state.num_waiting == 0:
@@ -235,9 +235,9 @@ def run(world: World, most_steps: int) -> bool:
             continue
         sequences = ZERO
         for at in range(state.num_running):
-            sequences += world.cache.seats[world.running[at]].scheduled > 0
+            sequences += seats[seats[at].running].scheduled > 0
         state.num_steps += tokens > 0
-        state.now += step_s(world.cost, tokens, sequences)
+        state.now += step_s(world.cost, world.cache.rules, tokens, sequences)
         settle(world)
         repeat(world, tokens)
     return False

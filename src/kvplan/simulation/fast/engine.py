@@ -13,7 +13,7 @@ from kvplan.core.units import ceil_div
 from kvplan.simulation.blocks import BlockPool
 from kvplan.simulation.fast import clock, layout
 from kvplan.simulation.fast.hits import OWN_BITS
-from kvplan.simulation.fast.names import names_of
+from kvplan.simulation.fast.names import dense, name
 from kvplan.simulation.outcome import Outcome, Timeline
 from kvplan.simulation.paged.cache import make_groups, most_blocks
 from kvplan.simulation.paged.groups import WindowGroup
@@ -51,23 +51,21 @@ def simulate(
 def _world(
     traffic: Traffic, settings: PagedSettings, cost: StepCost, *, step_by_step: bool
 ) -> layout.World:
-    rejected = _rejected(traffic, settings)
+    requests = _requests(traffic, _rejected(traffic, settings))
     starts = np.flatnonzero(traffic.after < 0)
     order = np.argsort(traffic.arrival_s[starts], kind="stable")
     waiting_for_none: layout.Words = starts[order].astype(np.int32)
-    cache = _cache(traffic, settings, rejected)
-    rule = cache.rules[0]
+    cache = _cache(traffic, settings, requests)
+    rule, size = cache.rules[0], len(traffic)
     rule["step_by_step"], rule["num_requests"] = step_by_step, len(starts)
-    seats, size = len(cache.seats), len(traffic)
-    cache.pool.state[0]["num_seats"] = seats
+    rule["fixed_s"], rule["sequence_s"] = cost.fixed_s, cost.sequence_s
     many = traffic.max_in_flight is not None or len(starts) < size
     return layout.World(
         cache=cache,
-        sent=_sent(traffic, waiting_for_none),
-        made=_made(size, rejected),
         cost=_cost(cost),
-        running=np.zeros(seats + 1, np.int64),
-        free_seats=np.arange(seats, dtype=np.int64)[::-1].copy(),
+        arrival=traffic.arrival_s,
+        think=traffic.think_s,
+        order=waiting_for_none,
         queue=np.zeros(size + 1, layout.RANK),
         due=np.zeros(size + 1 if many else 1, layout.DUE),
         samples=np.zeros(layout.TIMELINE, layout.SAMPLE),
@@ -86,30 +84,49 @@ def _rejected(traffic: Traffic, settings: PagedSettings) -> layout.Bools:
     return found
 
 
-def _cache(traffic: Traffic, settings: PagedSettings, rejected: layout.Bools) -> layout.Cache:
-    served = traffic.prompt_tokens[~rejected] + traffic.output_tokens[~rejected]
-    longest = min(int(served.max(initial=1)), settings.max_model_len)
+def _requests(traffic: Traffic, rejected: layout.Bools) -> layout.Array:
+    """What each asks, and nothing come of it yet."""
+    rows = np.zeros(len(traffic), layout.REQUEST)
+    for column in ("arrived", "admitted", "first", "finished"):
+        rows[column] = np.nan
+    for column in ("prompt", "output"):
+        rows[column] = getattr(traffic, f"{column}_tokens")
+    rows["priority"], rows["rejected"] = traffic.priority, rejected
+    for column in ("first_follower", "next_follower", "backlog_next"):
+        rows[column] = -1
+    for request in np.flatnonzero(traffic.after >= 0)[::-1].tolist():
+        before = rows[traffic.after[request]]
+        rows[request]["next_follower"], before["first_follower"] = before["first_follower"], request
+    name(traffic, rows)
+    return rows
+
+
+def _cache(traffic: Traffic, settings: PagedSettings, requests: layout.Array) -> layout.Cache:
+    served = ~requests["rejected"].astype(bool)
+    whole = traffic.prompt_tokens[served] + traffic.output_tokens[served]
+    longest = min(int(whole.max(initial=1)), settings.max_model_len)
     smallest = min(group.block_size for group in settings.groups)
-    seats = max(1, min(settings.max_num_seqs, len(traffic)))
     num_groups, wide = len(settings.groups), ceil_div(longest, smallest) + 2
     if longest // settings.hash_block >= 1 << OWN_BITS:
         raise BadQuestion(f"Sequences of {longest:,} tokens in such small blocks are too long.")
+    seats = np.zeros(max(1, min(settings.max_num_seqs, len(traffic))), layout.SEAT)
+    seats["free"] = np.arange(len(seats))[::-1]
     return layout.Cache(
-        pool=_pool(settings),
-        names=names_of(traffic),
+        pool=_pool(settings, len(seats)),
+        ids=dense(traffic.hash_ids),
+        starts=traffic.hash_starts,
+        requests=requests,
         rules=_rules(traffic, settings),
         groups=_groups(settings),
-        lookups=_lookups(settings),
-        table=np.empty((num_groups, seats, wide), np.int32),
-        held=np.zeros((num_groups, seats), layout.HELD),
-        seats=np.zeros(seats, layout.SEAT),
+        table=np.empty((num_groups, len(seats), wide), np.int32),
+        held=np.zeros((num_groups, len(seats)), layout.HELD),
+        seats=seats,
         hits=np.zeros((num_groups, wide), np.int32),
-        num_hits=np.zeros(num_groups, np.int64),
         scratch=np.zeros(max(wide, num_groups), np.int32),
     )
 
 
-def _pool(settings: PagedSettings) -> layout.Pool:
+def _pool(settings: PagedSettings, seats: int) -> layout.Pool:
     """All blocks free, in a ring through block 0."""
     size = settings.num_blocks
     blocks = np.zeros(size, layout.BLOCK)
@@ -120,7 +137,7 @@ def _pool(settings: PagedSettings) -> layout.Pool:
     index["key"] = layout.NONE
     state = np.zeros(1, layout.STATE_ROW)
     state["free"], state["every"] = size - 1, 1
-    state["blocked"] = -1
+    state["blocked"], state["num_seats"] = -1, seats
     # Keys of blocks that follow each other are so many apart (hits.py).
     state["shift"] = (settings.hash_block * len(settings.groups)).bit_length() - 1
     state["backlog_first"] = state["backlog_last"] = -1
@@ -146,14 +163,15 @@ def _rules(traffic: Traffic, settings: PagedSettings) -> layout.Array:
         "alignment": settings.alignment,
         "unit": settings.hash_block,
         "num_groups": len(settings.groups),
+        "num_lookups": len(set(settings.groups)),
         "has_states": settings.has_states,
         "state_checkpoint": bool(states) and states[0].checkpoint,
         "smallest": min(group.block_size for group in settings.groups),
         "hash_block": max(traffic.hash_block, 1),
         "most_open": -1 if traffic.max_in_flight is None else traffic.max_in_flight,
     }
-    for name, value in values.items():
-        row[name] = value
+    for field, value in values.items():
+        row[field] = value
     return row
 
 
@@ -167,54 +185,11 @@ def _groups(settings: PagedSettings) -> layout.Array:
         row["tail"] = group.tail if isinstance(group, WindowGroup) else 0
         row["cap"] = 0 if group.group.kind == "state" else group.admission_cap or 0
         row["bucket"] = group.numbers[0]
-    return rows
-
-
-def _lookups(settings: PagedSettings) -> layout.Longs:
-    """The first group of each kind, full attention before the others."""
-    made = make_groups(settings, BlockPool(1))
+    # Looked up once for groups alike, full attention before the others.
     firsts = [group for group in made if group.number == group.numbers[0]]
     firsts.sort(key=lambda group: (group.group.kind != "full", group.number))
-    return np.array([group.number for group in firsts], np.int64)
-
-
-def _sent(traffic: Traffic, starts: layout.Words) -> layout.Sent:
-    size = len(traffic)
-    none = np.zeros(0, np.int32)
-    first = following = none
-    if len(starts) < size:
-        first, following = np.full(size, -1, np.int32), np.full(size, -1, np.int32)
-        for request in np.flatnonzero(traffic.after >= 0)[::-1].tolist():
-            before = traffic.after[request]
-            following[request], first[before] = first[before], request
-    return layout.Sent(
-        arrival=traffic.arrival_s,
-        think=traffic.think_s,
-        prompt=traffic.prompt_tokens,
-        output=traffic.output_tokens,
-        priority=traffic.priority,
-        order=starts,
-        first_follower=first,
-        next_follower=following,
-        backlog_next=none if traffic.max_in_flight is None else np.full(size, -1, np.int32),
-    )
-
-
-def _made(size: int, rejected: layout.Bools) -> layout.Made:
-    def times() -> layout.Floats:
-        return np.full(size, np.nan)
-
-    return layout.Made(
-        arrived=times(),
-        admitted=times(),
-        first=times(),
-        finished=times(),
-        hit=np.zeros(size, np.int64),
-        preemptions=np.zeros(size, np.int64),
-        rejected=rejected,
-        generated=np.zeros(size, np.int32),
-        furthest=np.zeros(size, np.int32),
-    )
+    rows["lookup"][: len(firsts)] = [group.number for group in firsts]
+    return rows
 
 
 def _cost(cost: StepCost) -> layout.Cost:
@@ -223,25 +198,23 @@ def _cost(cost: StepCost) -> layout.Cost:
         row["window"] = -1 if group.window is None else group.window
         row["read_s"], row["pair_s"] = group.read_s, group.pair_s
     return layout.Cost(
-        constants=np.array([cost.fixed_s, cost.sequence_s]),
         knots=np.array([tuple(knot) for knot in cost.linear], layout.KNOT),
         attention=attention,
-        load=np.zeros(len(attention), layout.LOAD),
     )
 
 
 def _outcome(world: layout.World) -> Outcome:
-    state, made = world.cache.pool.state[0], world.made
+    state, made = world.cache.pool.state[0], world.cache.requests
     lasted = float(state["last_note"]) or 1.0
     samples = world.samples[: int(state["rows"])]
     return Outcome(
-        arrived_s=made.arrived,
-        admitted_s=made.admitted,
-        first_token_s=made.first,
-        finished_s=made.finished,
-        hit_tokens=made.hit,
-        preemptions=made.preemptions,
-        rejected=made.rejected,
+        arrived_s=made["arrived"],
+        admitted_s=made["admitted"],
+        first_token_s=made["first"],
+        finished_s=made["finished"],
+        hit_tokens=made["hit"],
+        preemptions=made["preemptions"].astype(np.int64),
+        rejected=made["rejected"].astype(bool),
         duration_s=float(state["last_note"]),
         num_steps=int(state["num_steps"]),
         queried_tokens=int(state["queried"]),

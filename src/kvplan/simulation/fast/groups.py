@@ -28,7 +28,7 @@ def needed(
 ) -> int:
     """Free blocks that the seat takes to have so many tokens, idle hits among them."""
     group, length = cache.groups[number], cache.held[number, seat].length
-    hits = cache.num_hits[number]
+    hits = group.hits
     required = (tokens + group.size - 1) // group.size
     if group.kind == STATE:
         return needed_states(cache, seat, number, tokens, computed, cap, prefill_end)
@@ -44,7 +44,7 @@ def needed_states(
     cache: Cache, seat: int, number: int, tokens: int, computed: int, cap: int, prefill_end: int
 ) -> int:
     """One a step, one more for an exported state; impossible if the hit is not written yet."""
-    group, held, hits = cache.groups[number], cache.held[number, seat], cache.num_hits[number]
+    group, held, hits = cache.groups[number], cache.held[number, seat], cache.groups[number].hits
     if hits > 0:
         last = cache.pool.blocks[cache.hits[number, hits - 1]]
         if last.key != NONE:
@@ -84,7 +84,7 @@ def adopt(cache: Cache, seat: int, number: int, tokens: int) -> None:
     """A seat that holds nothing yet takes its hits, those that it will look at."""
     group, held = cache.groups[number], cache.held[number, seat]
     skipped = max(0, num_skipped(group, tokens) // group.size)
-    length = max(skipped, cache.num_hits[number])
+    length = max(skipped, group.hits)
     row = cache.table[number, seat]
     row[:skipped] = 0
     for at in range(skipped, length):

@@ -5,25 +5,25 @@
 from __future__ import annotations
 
 from kvplan.simulation.fast.compiled import compiled
-from kvplan.simulation.fast.layout import CHUNKED, FULL, STATE, WINDOW, ZERO, Array, Cache, Names
+from kvplan.simulation.fast.layout import CHUNKED, FULL, STATE, WINDOW, ZERO, Array, Cache
 from kvplan.simulation.fast.pool import find_block
 
 OWN_BITS = 20  # blocks of one request
 
 
 @compiled
-def key_of(names: Names, rules: Array, request: int, tokens: int, group: int) -> int:
+def key_of(cache: Cache, request: int, tokens: int, group: int) -> int:
     """What the first ``tokens`` of a request are found by in a group.
 
     Named tokens by the id of the last one and its place in it; others by the request itself,
     below zero, where nobody else finds them.
     """
-    rule = rules[0]
-    if tokens > names.named[request]:
+    rule, asked = cache.rules[0], cache.requests[request]
+    if tokens > asked.named:
         own = ((request << OWN_BITS) + tokens // rule.unit) * rule.unit
         return -2 - (own * rule.num_groups + group)
     place = (tokens - 1) // rule.hash_block
-    name = names.ids[names.starts[names.source[request]] + place]
+    name = cache.ids[cache.starts[asked.source] + place]
     within = tokens - 1 - place * rule.hash_block
     return (name * rule.hash_block + within) * rule.num_groups + group
 
@@ -45,7 +45,7 @@ def found(cache: Cache, request: int, number: int, at: int) -> bool:
     tokens = (at + 1) * groups[number].size
     for other in range(len(groups)):
         if groups[other].bucket == groups[number].bucket:
-            key = key_of(cache.names, cache.rules, request, tokens, other)
+            key = key_of(cache, request, tokens, other)
             block = find_block(cache.pool, key)
             if block == 0:
                 return False
@@ -68,7 +68,7 @@ def end_hits(cache: Cache, number: int, count: int) -> int:
     groups = cache.groups
     for other in range(len(groups)):
         if groups[other].bucket == groups[number].bucket:
-            cache.num_hits[other] = count
+            groups[other].hits = count
     return count * groups[number].size
 
 
@@ -140,7 +140,7 @@ def find_state(cache: Cache, request: int, number: int, most: int) -> int:
 def count_idle(cache: Cache, number: int, start: int) -> int:
     """Hits from a place on that nobody holds."""
     idle = 0
-    for at in range(max(0, start), cache.num_hits[number]):
+    for at in range(max(0, start), cache.groups[number].hits):
         block = cache.hits[number, at]
         if block != 0 and cache.pool.blocks[block].holders == 0:
             idle += 1

@@ -49,7 +49,7 @@ def is_kept(cache: Cache, seat: int, number: int, at: int, at_boundaries: int) -
 def put_key(cache: Cache, seat: int, number: int, block: int, tokens: int) -> int:
     """The block is found by what the seat's first tokens are; the key."""
     request = cache.seats[seat].request
-    key = key_of(cache.names, cache.rules, request, tokens, number)
+    key = key_of(cache, request, tokens, number)
     if cache.pool.blocks[block].key != key:
         if cache.pool.blocks[block].key != NONE:
             forget(cache.pool, block)

@@ -36,9 +36,20 @@ def _row(names: str, kind: str) -> list[tuple[str, str]]:
 
 BLOCK = np.dtype(_row("key", "i8") + _row("tokens holders next previous newer older", "i4"))
 KEY = np.dtype(_row("key", "i8") + _row("oldest newest written spare", "i4"))
-GROUP = np.dtype(_row("kind size window checkpoint tail cap bucket", "i8"))
+GROUP = np.dtype(_row("kind size window checkpoint tail cap bucket lookup hits", "i8"))
 HELD = np.dtype(_row("length registered last_state retired exported exported_block", "i8"))
-SEAT = np.dtype(_row("request known computed prompt end junction scheduled quiet", "i8"))
+SEAT = np.dtype(
+    _row("request known computed prompt end junction scheduled quiet running free", "i8")
+)
+REQUEST = np.dtype(
+    _row("arrived admitted first finished", "f8")
+    + _row("hit prompt", "i8")
+    + _row(
+        "output priority named source preemptions generated furthest first_follower "
+        "next_follower backlog_next rejected spare",
+        "i4",
+    )
+)
 RANK = np.dtype(_row("rank order request", "i8"))
 DUE = np.dtype(_row("time", "f8") + _row("serial request", "i8"))
 RULES = np.dtype(
@@ -48,6 +59,7 @@ RULES = np.dtype(
         "state_checkpoint smallest hash_block most_open step_by_step num_requests",
         "i8",
     )
+    + _row("fixed_s sequence_s", "f8")
 )
 STATE_ROW = np.dtype(
     _row("now used_area running_area waiting_area last_note", "f8")
@@ -60,8 +72,7 @@ STATE_ROW = np.dtype(
     )
 )
 SAMPLE = np.dtype(_row("time", "f8") + _row("used running waiting queried hits preemptions", "i8"))
-ATTENTION = np.dtype(_row("window", "i8") + _row("read_s pair_s", "f8"))
-LOAD = np.dtype(_row("seen below pairs", "i8"))  # of a step, by attention group
+ATTENTION = np.dtype(_row("window seen below pairs", "i8") + _row("read_s pair_s", "f8"))
 KNOT = np.dtype(_row("tokens seconds", "f8"))
 
 
@@ -73,82 +84,41 @@ class Pool(NamedTuple):
     state: Array
 
 
-class Names(NamedTuple):
-    """What tokens are found by: ``source`` has the ids of a request's first ``named`` tokens."""
-
-    ids: Longs
-    starts: Longs
-    source: Words
-    named: Words
-
-
 class Cache(NamedTuple):
     """The pool in groups, and what each seat holds of it.
 
-    ``hits`` and ``num_hits`` are the blocks that the last lookup found, by group.
+    ``ids`` from ``starts`` name the first tokens of a request's ``source``; ``hits`` are the blocks
+    that the last lookup found, by group.
     """
 
     pool: Pool
-    names: Names
+    ids: Longs
+    starts: Longs
+    requests: Array
     rules: Array
     groups: Array
-    lookups: Longs
     table: Words
     held: Array
     seats: Array
     hits: Words
-    num_hits: Longs
     scratch: Words
 
 
-class Sent(NamedTuple):
-    """The traffic's columns, those that wait for nobody in the ``order`` of their time, and who
-    follows whom.
-    """
-
-    arrival: Floats
-    think: Floats
-    prompt: Longs
-    output: Longs
-    priority: Longs
-    order: Words
-    first_follower: Words
-    next_follower: Words
-    backlog_next: Words
-
-
-class Made(NamedTuple):
-    """What became of each request; ``generated`` and ``furthest`` are kept over a preemption."""
-
-    arrived: Floats
-    admitted: Floats
-    first: Floats
-    finished: Floats
-    hit: Longs
-    preemptions: Longs
-    rejected: Bools
-    generated: Words
-    furthest: Words
-
-
 class Cost(NamedTuple):
-    """A step's cost: its constants, the knots by new tokens, the attention groups, their load."""
+    """A step's cost: knots by new tokens, attention groups with the load of a step."""
 
-    constants: Floats  # fixed_s, sequence_s
     knots: Array
     attention: Array
-    load: Array
 
 
 class World(NamedTuple):
-    """Everything."""
+    """Everything. ``order`` are the requests that wait for nobody, in that of their time."""
 
     cache: Cache
-    sent: Sent
-    made: Made
     cost: Cost
-    running: Longs
-    free_seats: Longs
+    arrival: Floats
+    think: Floats
+    order: Words
     queue: Array
     due: Array
     samples: Array

@@ -5,23 +5,23 @@ from __future__ import annotations
 import numpy as np
 
 from kvplan.simulation.fast.compiled import entry
-from kvplan.simulation.fast.layout import Longs, Names, Words
+from kvplan.simulation.fast.layout import Array, Longs, Words
 from kvplan.simulation.traffic import Traffic
 
 
-def names_of(traffic: Traffic) -> Names:
-    """Who names what: a request's own ids, or those of the turn after it."""
-    size, block = len(traffic), max(traffic.hash_block, 1)
+def name(traffic: Traffic, requests: Array) -> None:
+    """Writes down how many tokens of each request are named, and in whose ids."""
+    block = max(traffic.hash_block, 1)
     counts = np.diff(traffic.hash_starts)
     named = np.minimum(counts * block, traffic.prompt_tokens).astype(np.int32)
-    source = np.arange(size, dtype=np.int32)
+    source = np.arange(len(traffic), dtype=np.int32)
     if len(traffic.hash_ids) and (traffic.after >= 0).any():
         name_answers(traffic.hash_ids, traffic.hash_starts, traffic.prompt_tokens,
                      traffic.output_tokens, traffic.after, block, source, named)  # fmt: skip
-    return Names(_dense(traffic.hash_ids), traffic.hash_starts, source, named)
+    requests["named"], requests["source"] = named, source
 
 
-def _dense(ids: Longs) -> Longs:
+def dense(ids: Longs) -> Longs:
     """Small numbers for ids, so that an id and a place in its block are one number."""
     if len(ids) == 0:
         return np.zeros(1, np.int64)

@@ -36,7 +36,7 @@ def push_waiting(world: World, request: int, known: int, is_back: int) -> None:
         state.front, state.back = state.front - (1 - is_back), state.back + is_back
         row.order = state.back if is_back else state.front
     elif rule.policy == PRIORITY:
-        row.rank = world.sent.priority[request]
+        row.rank = world.cache.requests[request].priority
     else:
         row.rank = known
     while at > 0 and ranks_before(queue, at, (at - 1) // 2):
@@ -116,12 +116,12 @@ def pop_due(world: World) -> int:
 @compiled
 def push_backlog(world: World, request: int) -> None:
     """A request waits for a place in the closed loop."""
-    state, following = world.cache.pool.state[0], world.sent.backlog_next
-    following[request] = -1
+    state, requests = world.cache.pool.state[0], world.cache.requests
+    requests[request].backlog_next = -1
     if state.backlog_first < 0:
         state.backlog_first = request
     else:
-        following[state.backlog_last] = request
+        requests[state.backlog_last].backlog_next = request
     state.backlog_last = request
 
 
@@ -131,5 +131,5 @@ def pop_backlog(world: World) -> int:
     state = world.cache.pool.state[0]
     first = state.backlog_first
     if first >= 0:
-        state.backlog_first = world.sent.backlog_next[first]
+        state.backlog_first = world.cache.requests[first].backlog_next
     return first

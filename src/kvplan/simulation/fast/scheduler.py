@@ -56,7 +56,7 @@ def step(world: World) -> int:
     alone = state.num_running + state.num_waiting <= 1
     state.long_limit = 0 if alone else rule.long_limit
     for at in range(state.num_running):
-        cache.seats[world.running[at]].scheduled = 0
+        cache.seats[cache.seats[at].running].scheduled = 0
     schedule_running(world)
     if not state.gave_way:
         admit(world)
@@ -70,7 +70,7 @@ def schedule_running(world: World) -> None:
     state, rule = cache.pool.state[0], cache.rules[0]
     at = 0
     while at < state.num_running and state.budget > 0:
-        seat = world.running[at]
+        seat = cache.seats[at].running
         asked = cache.seats[seat]
         tokens = limited(world, asked.known - asked.computed)
         tokens = min(tokens, rule.max_model_len - asked.computed - 1)
@@ -96,8 +96,8 @@ def schedule_running(world: World) -> None:
 @compiled
 def place_of(world: World, seat: int) -> int:
     """Where a seat is among the running."""
-    at = 0
-    while world.running[at] != seat:
+    seats, at = world.cache.seats, 0
+    while seats[at].running != seat:
         at += 1
     return at
 
@@ -127,32 +127,33 @@ def victim_of(world: World) -> int:
     """The newest, or the least important of all."""
     cache = world.cache
     state = cache.pool.state[0]
-    worst = world.running[state.num_running - 1]
+    worst = cache.seats[state.num_running - 1].running
     if cache.rules[0].policy != PRIORITY:
         return worst
-    priority = world.sent.priority
-    worst = world.running[0]
+    requests = cache.requests
+    worst = cache.seats[0].running
     for at in range(1, state.num_running):
-        one = cache.seats[world.running[at]].request
+        one = cache.seats[cache.seats[at].running].request
         other = cache.seats[worst].request
-        if (priority[one], one) > (priority[other], other):
-            worst = world.running[at]
+        if (requests[one].priority, one) > (requests[other].priority, other):
+            worst = cache.seats[at].running
     return worst
 
 
 @compiled
 def preempt(world: World, seat: int) -> None:
     """A request gives its blocks back and waits to start again."""
-    cache, made = world.cache, world.made
+    cache = world.cache
     state, asked = cache.pool.state[0], cache.seats[seat]
     state.budget += asked.scheduled
     asked.scheduled = 0
     remove_running(world, place_of(world, seat))
     free_seat(cache, seat)
     request = asked.request
-    made.generated[request] = asked.known - asked.prompt
-    made.furthest[request] = max(made.furthest[request], asked.computed)
-    made.preemptions[request] += 1
+    row = cache.requests[request]
+    row.generated = asked.known - asked.prompt
+    row.furthest = max(row.furthest, asked.computed)
+    row.preemptions += 1
     state.preemptions += 1
     state.gave_way = 1
     push_waiting(world, request, asked.known, NO)
@@ -161,28 +162,29 @@ def preempt(world: World, seat: int) -> None:
 @compiled
 def remove_running(world: World, at: int) -> None:
     """A seat is free again."""
-    state, running = world.cache.pool.state[0], world.running
-    seat = running[at]
+    state, seats = world.cache.pool.state[0], world.cache.seats
+    seat = seats[at].running
     for later in range(at, state.num_running - 1):
-        running[later] = running[later + 1]
+        seats[later].running = seats[later + 1].running
     state.num_running -= 1
     state.num_seats += 1
-    world.free_seats[state.num_seats - 1] = seat
+    seats[state.num_seats - 1].free = seat
 
 
 @compiled
 def admit(world: World) -> None:
     """Waiting requests, until one does not fit."""
-    state, rule = world.cache.pool.state[0], world.cache.rules[0]
+    cache = world.cache
+    state, rule = cache.pool.state[0], cache.rules[0]
     while state.budget > 0 and state.num_waiting > 0:
         if state.num_running >= rule.max_num_seqs or is_still_blocked(world):
             break
-        seat = world.free_seats[state.num_seats - 1]
+        seat = cache.seats[state.num_seats - 1].free
         if not admitted(world, seat):
             break
         pop_waiting(world)
         state.num_seats -= 1
-        world.running[state.num_running] = seat
+        cache.seats[state.num_running].running = seat
         state.num_running += 1
 
 
@@ -204,7 +206,7 @@ def is_still_blocked(world: World) -> bool:
 @compiled
 def admitted(world: World, seat: int) -> bool:
     """The first in line has its blocks and its place in this step."""
-    cache, made = world.cache, world.made
+    cache = world.cache
     state, rule, request = cache.pool.state[0], cache.rules[0], world.queue[0].request
     state.blocked = -1
     sit(world, seat, request)
@@ -223,9 +225,9 @@ def admitted(world: World, seat: int) -> bool:
     if fits != FITS:
         note_blocked(world, request, fits)
         return False
-    if made.preemptions[request] == 0:
-        made.hit[request] = hit
-        made.admitted[request] = state.now
+    row = cache.requests[request]
+    if row.preemptions == 0:
+        row.hit, row.admitted = hit, state.now
         state.queried += asked.prompt
         state.hits += hit
     asked.computed, asked.scheduled, asked.quiet = hit, tokens, -1
@@ -236,11 +238,11 @@ def admitted(world: World, seat: int) -> bool:
 @compiled
 def sit(world: World, seat: int, request: int) -> None:
     """A seat is a request's."""
-    cache, sent = world.cache, world.sent
-    asked, prompt = cache.seats[seat], sent.prompt[request]
-    asked.request, asked.prompt, asked.computed = request, prompt, 0
-    asked.known = prompt + world.made.generated[request]
-    asked.end = min(prompt + sent.output[request], cache.rules[0].max_model_len)
+    cache = world.cache
+    asked, row = cache.seats[seat], cache.requests[request]
+    asked.request, asked.prompt, asked.computed = request, row.prompt, 0
+    asked.known = row.prompt + row.generated
+    asked.end = min(row.prompt + row.output, cache.rules[0].max_model_len)
     zero_held(cache.held, seat)
 
 
@@ -256,18 +258,18 @@ def note_blocked(world: World, request: int, fits: int) -> None:
 @compiled
 def advance(world: World) -> int:
     """What is scheduled counts as computed; the step's load by kernel, and its tokens."""
-    cache, made = world.cache, world.made
+    cache, requests = world.cache, world.cache.requests
     state, total = cache.pool.state[0], 0
     begin_load(world.cost)
     for at in range(state.num_running):
-        asked = cache.seats[world.running[at]]
+        asked = cache.seats[cache.seats[at].running]
         tokens, start = asked.scheduled, asked.computed
         if tokens == 0:
             continue
         total += tokens
         asked.computed = start + tokens
-        if start < made.furthest[asked.request]:
-            state.recomputed += min(made.furthest[asked.request], asked.computed) - start
+        if start < requests[asked.request].furthest:
+            state.recomputed += min(requests[asked.request].furthest, asked.computed) - start
         if tokens == 1 and start >= asked.prompt:
             add_context(world.cost, start + 1)
         else:
@@ -275,5 +277,5 @@ def advance(world: World) -> int:
             state.computed += tokens
         if asked.quiet < 0:
             done = asked.computed >= asked.known
-            asked.quiet = quiet(cache, world.running[at]) if done else 0
+            asked.quiet = quiet(cache, cache.seats[at].running) if done else 0
     return total

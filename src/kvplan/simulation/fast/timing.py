@@ -9,16 +9,17 @@ from kvplan.simulation.fast.layout import Array, Cost
 @compiled
 def begin_load(cost: Cost) -> None:
     """A step that computes nothing yet."""
-    for at in range(len(cost.load)):
-        row = cost.load[at]
+    for at in range(len(cost.attention)):
+        row = cost.attention[at]
         row.seen = row.below = row.pairs = 0
 
 
 @compiled
 def add_context(cost: Cost, context: int) -> None:
     """A decoding sequence: its new token sees so many, or its window."""
-    for at in range(len(cost.load)):
-        row, window = cost.load[at], cost.attention[at].window
+    for at in range(len(cost.attention)):
+        row = cost.attention[at]
+        window = row.window
         is_below = window < 0 or context < window
         row.seen += context if is_below else window
         row.below += is_below
@@ -27,8 +28,9 @@ def add_context(cost: Cost, context: int) -> None:
 @compiled
 def add_chunk(cost: Cost, start: int, length: int) -> None:
     """A chunk of a prompt: query and key pairs under causal attention, over a window."""
-    for at in range(len(cost.load)):
-        row, window = cost.load[at], cost.attention[at].window
+    for at in range(len(cost.attention)):
+        row = cost.attention[at]
+        window = row.window
         growing = length if window < 0 else max(0, min(length, window - start))
         row.pairs += growing * start + growing * (growing + 1) // 2
         row.pairs += (length - growing) * max(window, 0)
@@ -50,13 +52,13 @@ def linear_s(knots: Array, tokens: int) -> float:
 
 
 @compiled
-def step_s(cost: Cost, tokens: int, sequences: int) -> float:
+def step_s(cost: Cost, rules: Array, tokens: int, sequences: int) -> float:
     """Seconds of the step whose load has been added up."""
     if sequences == 0:
         return 0.0
-    total = cost.constants[0] + cost.constants[1] * sequences + linear_s(cost.knots, tokens)
+    total = rules[0].fixed_s + rules[0].sequence_s * sequences + linear_s(cost.knots, tokens)
     attention = 0.0
-    for at in range(len(cost.load)):
-        row, group = cost.load[at], cost.attention[at]
-        attention += group.read_s * row.seen + group.pair_s * row.pairs
+    for at in range(len(cost.attention)):
+        row = cost.attention[at]
+        attention += row.read_s * row.seen + row.pair_s * row.pairs
     return total + attention

@@ -304,7 +304,7 @@ def _beaten_by(one: Outcome, first: Outcome) -> str:
     if one.is_tight and not first.is_tight:
         return "and may miss them within the band"
     mine, other = one.order[-3:], first.order[-3:]
-    said = ("with fewer bits", "with more cards", "and is no faster")
+    said = ("in a format that changes more", "with more cards", "and is no faster")
     return next((word for word, a, b in zip(said, mine, other, strict=True) if a > b), said[-1])
 
 

@@ -18,6 +18,9 @@ BUDGET: Final = "--budget"
 SIMULATED: Final = "--simulate"
 CARDS: Final = "--max-gpus"
 NEVER: Final = math.inf
+# Between two of one cost the checkpoint that was changed less, in the formats that are published.
+CHANGED: Final = {"16 bits": 0.0, "mxfp4": 1.0, "fp8": 1.0, "int8": 1.3, "nvfp4": 1.5}
+MOST_CHANGED: Final = 1.8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +79,8 @@ class Outcome:
         """
         cost = self.per_hour
         candidate = self.sized.candidate
-        changed = candidate.variant.made * 2 + (candidate.variant.stored != "16 bits")
+        variant = candidate.variant
+        changed = variant.made * 2 + CHANGED.get(variant.stored, MOST_CHANGED)
         served = self.served
         return (
             0.0 if self.meets else max(miss.ratio for miss in self.misses),

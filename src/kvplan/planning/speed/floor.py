@@ -90,11 +90,21 @@ def _weights(plan: EnginePlan, bandwidth: int, each: int) -> float:
 
 
 def _cache(plan: EnginePlan, bandwidth: int, each: int) -> float:
-    """Bytes of cache, what is shared once."""
-    every = plan.read_bytes(plan.asked.context, each)
-    shared = min(plan.asked.shared_prefix, plan.asked.context)
-    work = work_of(plan, bandwidth) if shared and each > 1 else None
+    """Bytes of cache, what is shared once.
+
+    An engine may keep more than its kernels look at (windows in a pool of whole sequences, rows
+    that an indexer passes over): what they look at is the least.
+    """
+    context = plan.asked.context
+    every = float(plan.read_bytes(context, each))
+    work = work_of(plan, bandwidth)
     if work is None:
         return every
-    again = sum(look.num_bytes for look in work.shape.looks if look.window is None)
-    return max(0.0, every - (each - 1) * shared * again / work.shape.cut.pp)
+    shape, stages = work.shape, work.shape.cut.pp
+    seen = shape.state_bytes / 2 + sum(
+        look.num_bytes * min(context, look.window or context) for look in shape.looks
+    )
+    shared = min(plan.asked.shared_prefix, context)
+    again = sum(look.num_bytes for look in shape.looks if look.window is None)
+    least = min(every, each * seen / stages)
+    return max(0.0, least - (each - 1) * shared * again / stages)

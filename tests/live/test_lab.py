@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from kvplan.lab.kinds import KINDS, Sizes
+
 # torch and transformers warn of what they do themselves.
 pytestmark = [pytest.mark.lab, pytest.mark.filterwarnings("default")]
 
@@ -44,16 +46,13 @@ def passages(name: str, length: int, seeds: int) -> Any:
     return cut(loaded(name), text(), length, seeds)
 
 
-def sizes(tokens: int) -> Any:
-    from kvplan.lab.kinds import Sizes
-
+def sizes(tokens: int) -> Sizes:
     return Sizes(tokens=tokens, budget=BUDGET)
 
 
 @cache
 def generated(name: str, cache: str, prompt: int, output: int) -> Any:
     from kvplan.lab.engine import generate
-    from kvplan.lab.kinds import KINDS
 
     kind, model = KINDS[cache], loaded(name)
     made = kind.make(model.config, sizes(prompt + output - 1))
@@ -61,24 +60,13 @@ def generated(name: str, cache: str, prompt: int, output: int) -> Any:
     return generate(model, tokens, made, output, observed=kind.observed)
 
 
-def kinds(name: str) -> list[str]:
-    """Every cache that a model can have: transformers' quantised ones hold no windows."""
-    from kvplan.lab.kinds import KINDS
-
-    foreign = ("fp8", "hqq", "quanto") if name == GEMMA else ()
-    return [kind for kind in KINDS if not kind.startswith(foreign or ("-",))]
-
-
 SMOL, GEMMA = "smollm2-135m", "gemma-3-270m"
-try:
-    from kvplan.lab.kinds import KINDS
-
-    EXACT = [kind.name for kind in KINDS.values() if kind.exact]
-    # Past a window of 512, past whole residuals, and past the budget.
-    HELD = [(SMOL, kind, 150, 12) for kind in kinds(SMOL)]
-    HELD += [(GEMMA, kind, 540, 4) for kind in kinds(GEMMA) if kind not in ("none", "int4-token")]
-except ImportError:  # collected without the lab
-    EXACT, HELD = [], []
+EXACT = [kind.name for kind in KINDS.values() if kind.exact]
+# Past a window of 512, past whole residuals, and past the budget. Transformers' quantised caches
+# hold no windows.
+NOT_GEMMA = ("none", "int4-token", "fp8", "hqq8", "hqq4", "hqq2", "quanto4", "quanto2")
+HELD = [(SMOL, kind, 150, 12) for kind in KINDS]
+HELD += [(GEMMA, kind, 540, 4) for kind in KINDS if kind not in NOT_GEMMA]
 
 
 @pytest.mark.parametrize(("model", "cache", "prompt", "output"), HELD)

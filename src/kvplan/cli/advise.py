@@ -139,6 +139,9 @@ def advise(
     power_price: PowerPrice = None,
     pue: Pue = None,
     power_watts: PowerWatts = None,
+    whole_instances: Annotated[
+        bool, typer.Option("--whole-instances", help="Pay all cards of a listed instance.")
+    ] = False,
     engine_flag: Annotated[list[str] | None, typer.Option("--engine-flag", hidden=True)] = None,
     set_: Set = None,
     explain: Explain = False,
@@ -195,6 +198,7 @@ def advise(
             power_price=power_price,
             pue=pue,
             power_watts=power_watts,
+            whole_instances=whole_instances,
             set=parse_overrides(set_),
             offline=offline,
             calibration=calibration,

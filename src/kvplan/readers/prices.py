@@ -64,16 +64,20 @@ def _of_device(device: str, kind: str) -> tuple[ListPrice, ...]:
 
 
 def cheapest(
-    device: str, group: int = 1, *, kind: str = ON_DEMAND, provider: str = ""
+    device: str, group: int = 1, *, kind: str = ON_DEMAND, provider: str = "", whole: bool = False
 ) -> ListPrice | None:
-    """The least that a card costs in an instance that holds ``group`` of them.
+    """The least that a card costs in an instance that holds ``group`` of them; with ``whole`` the
+    least that the group costs in instances that are paid whole.
 
     Where no listed instance is as large, the cheapest of any size: providers that rent single
     cards mostly rent pairs at twice the price. None where nothing is listed.
     """
     asked = provider.lower()
     rows = [row for row in _of_device(device, kind) if asked in row.provider.lower()]
-    return next((row for row in rows if row.gpus >= group), rows[0] if rows else None)
+    large = [row for row in rows if row.gpus >= group] or rows[:1]
+    if whole:
+        return min(large, key=lambda row: row.usd_per_gpu_hour * row.gpus, default=None)
+    return large[0] if large else None
 
 
 def providers() -> list[str]:

@@ -10,7 +10,7 @@ from kvplan.planning.advise.candidate import Sized
 from kvplan.planning.advise.goal import Goal, read_goal
 from kvplan.planning.advise.outcome import Outcome, outcome
 from kvplan.planning.advise.search import Space, sized
-from kvplan.planning.cost.pricing import LIST
+from kvplan.planning.cost.pricing import pricing_of
 from kvplan.readers.devices import find_device
 from kvplan.readers.open_model import open_model
 
@@ -43,7 +43,7 @@ def drawn(seed: int) -> tuple[Space, Goal]:
         named=True,
         engine=rng.choice(("vllm", "vllm", "sglang")),
         version=None,
-        pricing=LIST,
+        pricing=pricing_of(whole_instances=rng.random() < 0.3),
         quantise=rng.random() < 0.3,
     )
     return space, read_goal(**asked(rng))

@@ -100,6 +100,17 @@ def test_a_group_is_priced_on_an_instance_that_holds_it() -> None:
     assert one.usd_per_gpu_hour < eight.usd_per_gpu_hour
 
 
+def test_instances_paid_whole() -> None:
+    """Four cards of an eight cost eight; two of singles cost two."""
+    rate = pricing_of(whole_instances=True).rate(H100, 4)
+    single = pricing_of(whole_instances=True).rate(H100, 1)
+
+    assert rate is not None
+    assert single is not None
+    assert (8, 8 * rate.per_gpu_hour) == (rate.instance_gpus, rate.per_hour(4))
+    assert 2 * single.per_gpu_hour == single.per_hour(2)
+
+
 def test_fit_costs_its_cards() -> None:
     """An hour is that of all cards; a conversation's is shared by those that fit."""
     answer = kvplan.fit("llama-3.1-8b", gpu="h100-sxm-80gb", gpus=2, price=2.0, context="8k")

@@ -70,6 +70,7 @@ def advise(
     power_price: float | None = None,
     pue: float | None = None,
     power_watts: float | None = None,
+    whole_instances: bool = False,
     set: Mapping[str, Any] | None = None,
     offline: bool = False,
     calibration: str | Path | None = None,
@@ -116,6 +117,7 @@ def advise(
         power_price: of one kWh.
         pue: power of the site over that of the cards; default: 1.3.
         power_watts: of one card; default: its board power.
+        whole_instances: pay all cards of a listed instance, also those that stay unused.
         set: config keys to replace.
         offline: never ask the hub.
         calibration: a folder of ``measure``: its card and engine are estimated by what it measured.
@@ -138,6 +140,7 @@ def advise(
         price=price, currency=currency, exchange_rate=exchange_rate, price_kind=price_kind,
         discount=discount, provider=provider, capital=capital, life_years=life_years,
         power_price=power_price, pue=pue, power_watts=power_watts,
+        whole_instances=whole_instances,
     )  # fmt: skip
     models = _models(model, set, offline)
     cards, said = _cards(gpu, gpu_memory)

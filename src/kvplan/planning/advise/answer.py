@@ -90,11 +90,12 @@ class AdviseAnswer(Answer):
             yield "Little is left beside the pool (see the flags): nothing else may use the cards."
         rate = one.sized.rate
         whole = rate.instance_gpus if rate else None
-        if rate is not None and whole is not None and one.gpus % whole:
+        if rate is not None and whole is not None and one.gpus % whole and not rate.whole:
             yield (
                 f"{rate.said.split(',')[0]} rents {whole} cards together: the hour is that of "
                 f"{one.gpus}, of {-(-one.gpus // whole) * whole} it is "
-                f"{rate.per_gpu_hour * -(-one.gpus // whole) * whole:,.2f} {rate.currency}."
+                f"{rate.per_gpu_hour * -(-one.gpus // whole) * whole:,.2f} {rate.currency} "
+                "(--whole-instances counts all)."
             )
         if one.per_hour is None:
             yield "No price is listed for this card: options are in order of cards (see --price)."

@@ -61,7 +61,7 @@ class Outcome:
     def per_hour(self) -> float | None:
         """The cost of all cards; None where no price is known."""
         rate = self.sized.rate
-        return None if rate is None else rate.per_gpu_hour * self.gpus
+        return None if rate is None else rate.per_hour(self.gpus)
 
     @property
     def is_tight(self) -> bool:
@@ -144,7 +144,7 @@ def _misses(sized: Sized, goal: Goal, served: Served | None, replicas: int) -> l
 
 def _cost(sized: Sized, replicas: int) -> float | None:
     rate = sized.rate
-    return None if rate is None else rate.per_gpu_hour * sized.cards * replicas
+    return None if rate is None else rate.per_hour(sized.cards * replicas)
 
 
 def _cannot_keep_up(sized: Sized, goal: Goal, replicas: int) -> str:

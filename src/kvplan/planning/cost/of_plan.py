@@ -49,7 +49,7 @@ class Cost:
     @property
     def per_hour(self) -> float:
         """All cards."""
-        return self.rate.per_gpu_hour * self.gpus
+        return self.rate.per_hour(self.gpus)
 
     @property
     def per_sequence_hour(self) -> float | None:

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from kvplan.core.device import Device
 from kvplan.core.errors import BadValue
+from kvplan.core.units import round_up
 from kvplan.readers.prices import KINDS, ON_DEMAND, ListPrice, cheapest, providers
 
 USD: Final = "USD"
@@ -33,7 +34,7 @@ class Rate:
     """One card for one hour in ``currency``, and where that is from.
 
     ``said`` names it shortly, with its date or that it has none; ``date`` is None then.
-    ``instance_gpus`` are the cards of the instance that is rented whole.
+    ``instance_gpus`` are the cards of the instance, and ``whole`` says that all are paid.
     """
 
     per_gpu_hour: float
@@ -43,6 +44,13 @@ class Rate:
     source: str
     date: str | None = None
     instance_gpus: int | None = None
+    whole: bool = False
+
+    def per_hour(self, gpus: int) -> float:
+        """So many cards; where instances are paid whole, those of as many as hold them."""
+        if self.whole and self.instance_gpus:
+            gpus = round_up(gpus, self.instance_gpus)
+        return self.per_gpu_hour * gpus
 
     def to_dict(self) -> dict[str, Any]:
         """What is beside the figure: its kind, source and date."""
@@ -68,6 +76,7 @@ class Pricing:
     power_price: float = 0.0
     pue: float = USUAL_PUE
     power_w: float | None = None
+    whole: bool = False
 
     @property
     def rate_is_missing(self) -> bool:
@@ -98,6 +107,7 @@ class Pricing:
             group,
             kind=ON_DEMAND if self.kind == RESERVED else self.kind,
             provider=self.provider,
+            whole=self.whole,
         )
         if not listed or dollars is None:
             return None
@@ -117,6 +127,7 @@ class Pricing:
             ),
             date=row.date,
             instance_gpus=row.gpus,
+            whole=self.whole,
         )
 
     def _owned(self, device: Device, capital: float) -> Rate:
@@ -153,6 +164,7 @@ def pricing_of(
     power_price: float | None = None,
     pue: float | None = None,
     power_watts: float | None = None,
+    whole_instances: bool = False,
 ) -> Pricing:
     """The flags of money, read and checked.
 
@@ -181,6 +193,7 @@ def pricing_of(
         life_years=_or(life_years, "--life-years", "a life in years", USUAL_LIFE_YEARS, above=0),
         power_price=_or(power_price, "--power-price", "a price of one kWh", 0.0),
         pue=_or(pue, "--pue", "a power usage effectiveness", USUAL_PUE, above=0.99),
+        whole=bool(whole_instances),
         power_w=_figure(power_watts, "--power-watts", "the power of a card"),
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from kvplan.cli.table import NONE, Table
 from kvplan.core.units import format_seconds
 from kvplan.planning.advise.answer import AdviseAnswer
@@ -12,6 +14,7 @@ from kvplan.planning.advise.serving import LAYERED
 from kvplan.planning.cost.of_plan import HOUR_S
 
 SHOWN = 8
+NOT_A_CELL = ("layout", "launch", "misses", "price")
 POINTS = 6
 WHY = 110  # characters of a reason in a cell
 
@@ -233,6 +236,17 @@ def _frontier(answer: AdviseAnswer) -> Table:
     )
     columns = ("an hour", "per token", "first token", "cards", "layout", "meets the goals")
     return Table("What money buys: cost against time per token", columns, rows, "rrrlll")
+
+
+def records(answer: AdviseAnswer) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
+    """Every option as a row of values."""
+    rows = [option.to_dict() for option in answer.options]
+    kept = [name for name in rows[0] if name not in NOT_A_CELL] if rows else []
+    return kept, [[_cell(row[name]) for name in kept] for row in rows]
+
+
+def _cell(value: object) -> object:
+    return "" if value is None else value
 
 
 def explanation(answer: AdviseAnswer) -> list[str]:

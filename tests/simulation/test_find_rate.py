@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -55,6 +56,23 @@ def test_no_rate_meets_a_goal_below_a_step() -> None:
     assert (None, False) == (found.rate, found.met)
     flags = ["--gpu", "h100-sxm-80gb", "--requests", "20", "--time", "constant:50ms"]
     assert 1 == command(["simulate", "llama-3.1-8b", *flags, "--find-rate", "--ttft", "40ms"])
+
+
+def test_the_search_is_a_table_a_plot_and_parquet(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A row a rate; a viewer's trace needs a single run."""
+    import pyarrow.parquet as pq
+
+    words = ["simulate", "llama-3.1-8b", "--gpu", "h100-sxm-80gb", "--requests", "20", "--time",
+             "constant:50ms", "--find-rate", "--ttft", "1s"]  # fmt: skip
+    for ending in ("parquet", "png"):
+        assert 0 == command([*words, "-o", str(tmp_path / f"rates.{ending}")])
+    table = pq.read_table(tmp_path / "rates.parquet")
+
+    assert {"rate", "missed", "ttft_s.p95", "preemption_rate"} <= set(table.column_names)
+    assert 2 == command([*words, "-o", str(tmp_path / "rates.trace.json")])
+    assert "no single run" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,10 @@ def chart(answer: Any) -> Any:
         from kvplan.charts.sweep import chart as sweep_chart
 
         return sweep_chart(answer)
+    if hasattr(answer, "goal"):
+        from kvplan.charts.rates import chart as rates_chart
+
+        return rates_chart(answer)
     if not getattr(answer, "runs", None):
         raise BadValue("Scenarios without a clock have no course to plot.")
     alt = load_altair()
@@ -39,18 +43,14 @@ def timeline_rows(outcome: Outcome) -> list[dict[str, float]]:
     """At most ``POINTS`` rows of the timeline, evenly."""
     line = outcome.timeline
     count = len(line.time_s)
-    places = sorted(
-        {round(place * (count - 1) / max(POINTS - 1, 1)) for place in range(POINTS)}
-    )
+    places = sorted({round(place * (count - 1) / max(POINTS - 1, 1)) for place in range(POINTS)})
     return [
         {
             "time": float(line.time_s[place]),
             "in use": float(line.used_blocks[place] / max(outcome.num_blocks, 1)),
             "running": int(line.running[place]),
             "waiting": int(line.waiting[place]),
-            "hits": float(
-                line.hit_tokens[place] / max(int(line.queried_tokens[place]), 1)
-            ),
+            "hits": float(line.hit_tokens[place] / max(int(line.queried_tokens[place]), 1)),
             "preemptions": int(line.preemptions[place]),
         }
         for place in places
@@ -63,15 +63,11 @@ def _panel(
 ) -> Any:
     """One curve, or several with a legend, as steps over time."""
     long = [
-        {"time": row["time"], "what": name, "value": row[name]}
-        for row in rows
-        for name in names
+        {"time": row["time"], "what": name, "value": row[name]} for row in rows for name in names
     ]
     legend = alt.Legend(title=None, orient="right") if len(names) > 1 else None
     return (
-        alt.Chart(
-            alt.Data(values=long), description=f"{title}: {', '.join(names)} over time"
-        )
+        alt.Chart(alt.Data(values=long), description=f"{title}: {', '.join(names)} over time")
         .mark_line(interpolate="step-after", strokeWidth=1.2)
         .encode(
             x=alt.X("time:Q", title="seconds" if names == ("preemptions",) else None),

@@ -33,10 +33,9 @@ def write_trace(answer: SimulateAnswer, path: Path) -> None:
     Raises:
         BadValue: an answer without a run.
     """
-    runs = getattr(answer, "runs", None)
-    if not runs:
+    if not hasattr(answer, "copies"):
         raise BadValue("There is no single run to draw a trace of.", "Write one of a simulation.")
-    run = runs[0]
+    run = answer.runs[0]
     events = [
         *_names(answer),
         *_requests(run.outcome, run.traffic),

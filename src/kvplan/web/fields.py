@@ -60,10 +60,11 @@ class Field(NamedTuple):
 def fields_of(verb: str) -> Mapping[str, Field]:
     """The keys of a verb by name, in the function's order."""
     options, found = _options(verb), {}
-    hidden = {"offline", "progress", "calibration", *VERBS[verb].never}
+    hidden = {"offline", "calibration", *VERBS[verb].never}
     for keyword, parameter in inspect.signature(getattr(kvplan, verb)).parameters.items():
         name = keyword.rstrip("_")
-        if name in hidden or parameter.kind is parameter.VAR_KEYWORD:
+        called = "Callable" in str(parameter.annotation) or name.endswith("progress")
+        if name in hidden or called or parameter.kind is parameter.VAR_KEYWORD:
             continue
         option = options.get(name) or options.get(f"{name}s")
         found[name] = Field(

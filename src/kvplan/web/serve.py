@@ -44,6 +44,7 @@ def run(
         server_header=False,
         date_header=False,
         timeout_keep_alive=30,
+        timeout_graceful_shutdown=3,
         h11_max_incomplete_event_size=1 << 17,
     )
     Server(config).run(sockets=[bound])

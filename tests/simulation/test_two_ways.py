@@ -24,6 +24,9 @@ COST = StepCost(
 )
 COLUMNS = ("arrived_s", "admitted_s", "first_token_s", "finished_s", "hit_tokens", "preemptions",
            "rejected")  # fmt: skip
+FULL = CacheGroup(kind="full", block_size=16)
+WINDOW = CacheGroup(kind="window", block_size=16, window=100)
+STATE = CacheGroup(kind="state", block_size=16, checkpoint=True)
 FIGURES = ("duration_s", "num_steps", "queried_tokens", "computed_tokens", "recomputed_tokens",
            "evicted_blocks", "num_blocks", "mean_used_blocks", "peak_used_blocks", "mean_running",
            "max_running", "mean_waiting", "max_waiting")  # fmt: skip
@@ -32,7 +35,7 @@ FIGURES = ("duration_s", "num_steps", "queried_tokens", "computed_tokens", "reco
 def settings(**changed: Any) -> PagedSettings:
     given = {
         "num_blocks": 400,
-        "groups": (CacheGroup(kind="full", block_size=16),),
+        "groups": (FULL,),
         "max_num_seqs": 16,
         "max_num_batched_tokens": 512,
         "max_model_len": 2048,
@@ -49,6 +52,9 @@ def settings(**changed: Any) -> PagedSettings:
         ({"rate": 8.0}, {"policy": "shortest", "num_blocks": 150}),
         ({"rate": 8.0}, {"prefix_caching": False, "keyless_first": False}),
         ({"rate": 20.0, "turns": 3}, {"reserve_prompt": False, "watermark": 0.05}),
+        ({"rate": 8.0, "turns": 3}, {"groups": (FULL, WINDOW, WINDOW)}),
+        ({"concurrency": 24}, {"groups": (FULL, WINDOW), "num_blocks": 200, "retention": None}),
+        ({"rate": 8.0, "shared_prefix": 128}, {"groups": (FULL, STATE)}),
     ],
 )
 def test_both_ways_are_the_same(asked: dict[str, Any], changed: dict[str, Any]) -> None:

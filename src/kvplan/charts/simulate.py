@@ -66,12 +66,13 @@ def _panel(
         {"time": row["time"], "what": name, "value": row[name]} for row in rows for name in names
     ]
     legend = alt.Legend(title=None, orient="right") if len(names) > 1 else None
+    scale = alt.Scale(domain=[0, 1]) if fmt.endswith("%") else alt.Scale(domainMin=0)
     return (
         alt.Chart(alt.Data(values=long), description=f"{title}: {', '.join(names)} over time")
         .mark_line(interpolate="step-after", strokeWidth=1.2)
         .encode(
             x=alt.X("time:Q", title="seconds" if names == ("preemptions",) else None),
-            y=alt.Y("value:Q", title=title, axis=alt.Axis(format=fmt, tickCount=4)),
+            y=alt.Y("value:Q", title=title, axis=alt.Axis(format=fmt, tickCount=4), scale=scale),
             color=alt.Color(
                 "what:N",
                 sort=list(names),

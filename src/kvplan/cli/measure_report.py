@@ -16,7 +16,8 @@ STYLE: Final = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem }
 table { border-collapse: collapse; margin: 1rem 0 } caption { text-align: left; font-weight: 600 }
 th, td { padding: .2rem .7rem; border-bottom: 1px solid #ddd; text-align: left }
-.r { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap } .scroll { overflow-x: auto }
+.r { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap }
+.scroll { overflow-x: auto }
 iframe { border: 0; width: 100%; height: 60rem }
 """
 

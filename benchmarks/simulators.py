@@ -84,4 +84,5 @@ def theirs(command: Path, source: dict[str, Any], load: dict[str, Any], stop: in
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "question.yaml"
         path.write_text(json.dumps({"traffic": traffic, "engine": engine}), encoding="utf-8")
-        return timed([str(command), "predict", "-c", str(path), "--format", "json"])
+        words = ["predict", "-c", str(path), "--format", "json", "--output-dir", f"{folder}/out"]
+        return timed([str(command), *words])

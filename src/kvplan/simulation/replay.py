@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
+from collections import deque
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any
 from kvplan.core.errors import BadFile, BadValue, SourceUnreachable
 from kvplan.simulation.paged.cache import check_fits
 from kvplan.simulation.paged.request import Keys, Request
-from kvplan.simulation.paged.scheduler import Scheduler
+from kvplan.simulation.paged.scheduler import Scheduled, Scheduler
 from kvplan.simulation.paged.settings import CacheGroup, Kind, PagedSettings
 
 MOST_STEPS = 1_000_000
@@ -198,6 +199,7 @@ class _Run:
     ) -> None:
         self.name, self.requests = name, requests
         self.scheduler = Scheduler(settings)
+        self.in_flight: deque[tuple[int, Scheduled, set[Request]]] = deque()
         self.results: list[dict[str, int | None]] = [
             {"hit": None, "admitted_step": None, "first_token_step": None, "finished_step": None,
              "preemptions": 0}
@@ -224,10 +226,17 @@ class _Run:
         for request, hit in self.scheduler.hits.items():
             self.results[request.number].update(hit=hit, admitted_step=step)
         row = (sum(scheduled.values()), len(scheduled), self.scheduler.cache.num_free)
-        sampled = {request for request in scheduled if request.num_computed >= request.num_tokens}
+        sampled = {request for request in scheduled if not request.is_prefilling}
+        self.in_flight.append((step, scheduled, sampled))
+        # With async scheduling a step is decided before the outputs of the last one are there.
+        if len(self.in_flight) > self.scheduler.settings.async_scheduling:
+            self._settle()
+        return row
+
+    def _settle(self) -> None:
+        step, scheduled, sampled = self.in_flight.popleft()
         for request in sampled:
             if request.num_generated == 0:
                 self.results[request.number]["first_token_step"] = step
         for request in self.scheduler.settle(scheduled, sampled):
             self.results[request.number]["finished_step"] = step
-        return row

@@ -13,6 +13,7 @@ FILES = (
     "scheduler_scenarios.jsonl.gz",
     "scheduler_scenarios_hybrid.jsonl.gz",
     "scheduler_scenarios_settings.jsonl.gz",
+    "scheduler_scenarios_async.jsonl.gz",
 )
 
 

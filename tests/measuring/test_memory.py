@@ -11,6 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
+from kvplan.measuring.bandwidth import own_bandwidth
 from kvplan.measuring.memory import memory_of
 
 
@@ -61,3 +62,8 @@ def test_a_card_is_the_one_that_the_server_uses() -> None:
     memory = memory_of(1, is_local=True, pid=os.getpid())
 
     assert ("NVIDIA H100 80GB HBM3", 2 << 30) == (memory.card, memory.now())
+
+
+def test_memory_has_a_rate() -> None:
+    """A copy's bytes over its own time: more than a disk's, less than any memory's."""
+    assert 10**8 < own_bandwidth(block=8 << 20, runs=3) < 10**13

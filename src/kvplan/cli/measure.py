@@ -117,7 +117,7 @@ def measure(
     a measurement and keeps what was measured.
     """
     import kvplan
-    from kvplan.cli.measure_progress import told
+    from kvplan.cli.bar import bar
     from kvplan.cli.show import show
 
     if target == "compare":
@@ -126,7 +126,7 @@ def measure(
         raise BadQuestion(f"{folders[0]!r} is one address too many.", "As in measure URL.")
     if target is not None:
         _warn(target)
-    with told() as progress:
+    with bar("measuring") as told:
         answer = kvplan.measure(
             target,
             embedded=embedded,
@@ -152,7 +152,7 @@ def measure(
             predict_from=predict_from,
             seed=seed,
             offline=offline,
-            progress=progress,
+            progress=None if told is None else (lambda _, done, total: told(done, total)),
         )
     show(answer, as_json=as_json, explain=explain, output_file=file_of(output_file))
     if output_file is not None and file_of(output_file) is None:

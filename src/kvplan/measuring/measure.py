@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -127,9 +128,10 @@ def measure(
         else:
             asked = _with(asked, address=target)
         found = experiment(asked, progress)
+    cores = int(told.get("threads") or os.cpu_count() or 1)
     return answer(
         found,
-        card=_card(found, Address(asked.address).is_loopback, gpu, gpus),
+        card=_card(found, Address(asked.address).is_loopback, gpu, gpus, cores),
         predict_from=predict_from,
         flags=told,
         offline=offline,
@@ -180,14 +182,16 @@ def _warnings(found: Experiment) -> Iterable[str]:
         yield "The server exports no metrics that are known: its counters are missing."
 
 
-def _card(found: Experiment, is_local: bool, gpu: str | None, gpus: int | None) -> Card:
-    """The card that was named, else the one that NVML sees, else this machine's memory."""
+def _card(found: Experiment, is_local: bool, gpu: str | None, gpus: int | None, cores: int) -> Card:
+    """The card that was named, else the one that NVML sees, else the memory of these cores."""
     if gpu is not None:
         return Card(gpu=gpu, gpus=gpus)
     if found.memory.card is not None:
         return Card(gpu=found.memory.card, gpus=gpus)
     if is_local and found.server.engine == "llama.cpp":
-        return Card(host_bandwidth=host_bandwidth(), memory_bytes=environment()["memory_bytes"])
+        return Card(
+            host_bandwidth=host_bandwidth(cores), memory_bytes=environment()["memory_bytes"]
+        )
     return Card()
 
 

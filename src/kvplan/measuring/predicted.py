@@ -157,7 +157,7 @@ def _on_host(
     rate = card.host_bandwidth
     if found.reads is None or not rate:
         return
-    said = f"bytes of a step at {rate / 1e9:.1f} GB/s, what one thread reads of this memory"
+    said = f"bytes of a step at {rate / 1e9:.1f} GB/s, what the server's cores move of this memory"
     for index, run in enumerate(runs):
         if run.concurrency is not None and run.mean_context_tokens:
             seen = run.concurrency * run.mean_context_tokens * found.reads.token_bytes

@@ -105,3 +105,9 @@ def test_the_command_asks_the_same() -> None:
 
     assert ["kvplan", "fit", "gpt2", "--gpu", "h100-sxm-80gb"] == words[:5]
     assert {"--enforce-eager", "--kv-cache-dtype", "fp8"} == set(words[5:])
+
+
+def test_what_was_pasted_is_a_file_of_the_command() -> None:
+    """A log or requests are named, and not repeated."""
+    assert "kvplan explain start.log --gpu l4" == command_of("explain", {"log": "…", "gpu": "l4"})
+    assert "kvplan prefix requests.jsonl" == command_of("prefix", {"requests": "…"})

@@ -29,6 +29,7 @@ LABELS = {
 # Where the command takes a file's name, what is sent is the document itself.
 HELP = {
     "model": "A catalogue name, a hub id (org/name), or a config.json as an object.",
+    "from": "An engine's own command line, as 'vllm serve …' or 'docker run …'.",
     "log": "The text of a start-up log of any engine, or of a server's /metrics.",
     "requests": "The text of the requests: a line of JSON each, with messages, a prompt or tokens.",
     "second": "The text of a later log: what changed, and why the pool moved.",
@@ -80,7 +81,7 @@ def fields_of(verb: str) -> Mapping[str, Field]:
 
 
 def _help(verb: str, name: str, option: Any) -> str:
-    own = name == "model" or name in VERBS[verb].pasted
+    own = name in ("model", "from") or name in VERBS[verb].pasted
     return (HELP.get(name) if own else None) or getattr(option, "help", None) or ""
 
 

@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 from kvplan.core.errors import BadValue
 from kvplan.engines.names import DEFAULT_ENGINE
 from kvplan.web.fields import fields_of, takes_engine_flags
+from kvplan.web.verbs import VERBS
 
 PAGE_KEYS = ("config", "kv", "flags")
 # What an engine calls the format of its cache, and the formats that its page offers.
@@ -31,6 +32,8 @@ CACHE_FLAGS: Mapping[str, tuple[str, ...]] = {
 }
 # The flags of layouts whose levers take twice the cards.
 TWICE = {"tensor_parallel_size", "data_parallel_size"}
+# What the command is given in place of what was pasted.
+FILES = {"log": "start.log", "second": "later.log", "requests": "requests.jsonl"}
 CACHE_FORMATS = ("auto", "fp8", "fp8_e4m3", "int8", "nvfp4", "q8_0", "q4_0", "int4")
 
 
@@ -158,6 +161,7 @@ def command_of(verb: str, given: Mapping[str, Any]) -> str:
     for one in model if isinstance(model, list) else [model] if model else []:
         text = str(one)
         words.append("config.json" if text.lstrip().startswith("{") else shlex.quote(text))
+    words += [FILES[key] for key in VERBS[verb].pasted if asked.pop(key, None)]
     for key, value in asked.items():
         name = f"--{key}" if key.isupper() else f"--{key.replace('_', '-')}"
         if value in ("true", True):

@@ -64,6 +64,8 @@ def _api(verb: str, given: Mapping[str, Any]) -> str:
         asked = question_of(verb, given)
     except KvplanError:
         return ""
+    if set(VERBS[verb].pasted) & set(asked) or _short(asked) != asked:
+        return ""
     return query(_short(asked))
 
 

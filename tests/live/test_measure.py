@@ -94,3 +94,15 @@ def test_growth_is_under_its_bound_and_two_lengths_predict_it(variant: object) -
 
     assert all(bound(WEIGHTS, found.variant, rate, p.context) < p.seconds for p in found.points)
     assert found.worst <= 0.15
+
+
+def test_windows_promise_no_reuse() -> None:
+    """A model of windows goes back to a checkpoint only: reuse is an estimate, its lack explained."""
+    gemma = kvplan.measure(
+        embedded=True, weights=WEIGHTS.with_name("gemma-3-270m.gguf"), prompt=64, output=4,
+        concurrency=1, requests=2, prefix="on",
+    )  # fmt: skip
+    (row,) = (row for row in gemma.differences if row.name == "cached_tokens")
+
+    assert "estimate" == row.kind
+    assert row.ratio == 1 or "windows or states that cannot go back" in row.why

@@ -95,7 +95,7 @@ def _why_reuse(run: Run, measured: float, predicted: float) -> str:
         return "the ends of some prompts begin alike, or a template is shared"
     if run.missed_requests:
         return (
-            f"{run.missed_requests:,} of {run.requests:,} requests found their prefix gone: it was "
-            "evicted, or still being computed by another"
+            f"{run.missed_requests:,} of {run.requests:,} requests found their prefix gone: "
+            "evicted, still being computed by another, or in windows or states that cannot go back"
         )
     return "the engine keeps whole blocks, or computes the last tokens again"

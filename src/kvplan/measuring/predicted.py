@@ -12,7 +12,7 @@ measured bandwidth; another needs a card, by NVML or ``--gpu``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -147,6 +147,8 @@ def _on_host(
     assert isinstance(planned.plan, LlamaPlan)
     found.reads = reads_of(planned.plan)
     layout = planned.plan.layout
+    if any(cache.name != "attention" for cache in layout.caches.announced()):
+        found.figures = [_if_it_can_go_back(one) for one in found.figures]
     held = layout.caches.num_bytes + layout.host.weights + layout.on_host_alone().num_bytes
     found.figures.append(
         Predicted(
@@ -172,6 +174,19 @@ def _on_host(
                     source=said,
                 )
             )
+
+
+def _if_it_can_go_back(one: Predicted) -> Predicted:
+    """Windows and states forget what was before: llama.cpp restores a checkpoint, where it has one.
+
+    tools/server/server-context.cpp, b11549: without one at or before the place where prompts part
+    the whole prompt is computed again.
+    """
+    if one.name != "cached_tokens" or not one.value:
+        return one
+    return replace(
+        one, kind=ESTIMATE, source=f"{one.source}, if a checkpoint of its windows is there"
+    )
 
 
 def _on_cards(

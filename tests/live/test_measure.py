@@ -97,7 +97,7 @@ def test_growth_is_under_its_bound_and_two_lengths_predict_it(variant: object) -
 
 
 def test_windows_promise_no_reuse() -> None:
-    """A model of windows goes back to a checkpoint only: reuse is an estimate, its lack explained."""
+    """A model of windows goes back to a checkpoint only: its reuse is an estimate."""
     gemma = kvplan.measure(
         embedded=True, weights=WEIGHTS.with_name("gemma-3-270m.gguf"), prompt=64, output=4,
         concurrency=1, requests=2, prefix="on",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,14 @@ import pytest
 from kvplan.core.step import AttentionCost, Knot, StepCost
 from kvplan.simulation.loop import Loop, rise_of
 from kvplan.simulation.outcome import Outcome
-from kvplan.simulation.router import RoundRobin
+from kvplan.simulation.paged.settings import CacheGroup, PagedSettings
+from kvplan.simulation.router import LeastLoaded, RoundRobin
 from kvplan.simulation.servers.base import Server
 from kvplan.simulation.servers.contiguous import ContiguousServer
 from kvplan.simulation.servers.llamacpp import LlamaServer, LlamaSettings
 from kvplan.simulation.servers.sglang import SglangServer, SglangSettings
 from kvplan.simulation.servers.tensorrt import TensorRTServer
+from kvplan.simulation.servers.vllm import VllmServer
 from kvplan.simulation.synthetic import synthetic
 
 COST = StepCost(
@@ -28,6 +31,13 @@ COST = StepCost(
         AttentionCost(window=300, read_s=1e-7, pair_s=1e-10),
     ),
     source="test",
+)
+PAGED = PagedSettings(
+    num_blocks=300,
+    groups=(CacheGroup(kind="full", block_size=16),),
+    max_num_seqs=8,
+    max_num_batched_tokens=512,
+    max_model_len=2048,
 )
 SERVERS: dict[str, Callable[[], Server]] = {
     "sglang": lambda: SglangServer(tokens=5000, settings=SglangSettings(max_running=32)),
@@ -50,6 +60,8 @@ SERVERS: dict[str, Callable[[], Server]] = {
         tokens=5000, settings=SglangSettings(recv_interval=8)
     ),
     "llama.cpp": lambda: LlamaServer(settings=LlamaSettings(cells=2500, slots=4)),
+    "vllm": lambda: VllmServer(settings=PAGED),
+    "vllm, a full pool": lambda: VllmServer(settings=replace(PAGED, num_blocks=120)),
     "contiguous": lambda: ContiguousServer(
         tokens=6000, max_len=700, max_running=16, batched_tokens=4096
     ),
@@ -95,7 +107,50 @@ def test_the_times_are_the_same(name: str, asked: dict[str, Any]) -> None:
     assert [count(stepped) for count in counts] == [count(skipped) for count in counts]
     assert pytest.approx(stepped.mean_used_blocks, rel=0.01) == skipped.mean_used_blocks
     assert one.extras() == pytest.approx(other.extras())
-    assert fewer < 0.6 * events
+    assert fewer < 0.8 * events
+
+
+@pytest.mark.parametrize("name", ["vllm", "sglang", "llama.cpp"])
+def test_copies_skip_past_each_other(name: str) -> None:
+    """In an open loop only arrivals tie copies together: the times are still the same."""
+    traffic = synthetic(requests=60, prompt="uniform:20-400", output="uniform:1-200", rate=6.0)
+
+    def seconds(batch: Any) -> float:
+        return COST.seconds(batch.contexts, batch.chunks)
+
+    stepped, skipped = (
+        Loop(
+            traffic,
+            [SERVERS[name]() for _ in range(3)],
+            LeastLoaded(),
+            seconds,
+            skipping=skipping,
+        ).run()
+        for skipping in (None, COST)
+    )
+    for column in ("admitted_s", "first_token_s", "finished_s", "hit_tokens"):
+        np.testing.assert_allclose(
+            getattr(stepped, column), getattr(skipped, column), rtol=1e-9, err_msg=column
+        )
+
+
+def test_whoever_decodes_sees_what_is_handed_over() -> None:
+    """Prompts apart: a cache that comes ends the steps that are taken together."""
+    traffic = synthetic(requests=60, prompt="uniform:20-400", output="uniform:1-200", rate=6.0)
+    stepped, skipped = (
+        Loop(
+            traffic,
+            [SERVERS["vllm"]()],
+            RoundRobin(),
+            lambda batch: COST.seconds(batch.contexts, batch.chunks),
+            decoders=[SERVERS["vllm"]() for _ in range(2)],
+            moved_s=lambda request: request.prompt * 1e-4,
+            skipping=skipping,
+        ).run()
+        for skipping in (None, COST)
+    )
+    np.testing.assert_allclose(stepped.finished_s, skipped.finished_s, rtol=1e-9)
+    assert not np.isnan(skipped.finished_s).any()
 
 
 def test_a_step_takes_longer_by_what_each_sees_more() -> None:

@@ -65,6 +65,7 @@ def test_both_ways_are_the_same(asked: dict[str, Any], changed: dict[str, Any]) 
         [VllmServer(settings=settings(**changed))],
         RoundRobin(),
         lambda batch: COST.seconds(batch.contexts, batch.chunks),
+        skipping=COST,
     )
     stepped, fast = loop.run(), compiled(traffic, settings(**changed), COST)
 

@@ -47,6 +47,11 @@ class Clients:
         """Those that wait for nobody, in the order of their time."""
         return self._starts
 
+    @property
+    def is_open(self) -> bool:
+        """Whether everybody comes at a time of their own, whatever the servers do."""
+        return self._most is None and not self._followers
+
     def may_send(self, request: Request) -> bool:
         """Whether it goes out now; else it waits for a place."""
         if self._most is not None and self._open >= self._most:

@@ -65,6 +65,7 @@ class Loop:
     busy: set[int] = field(default_factory=set)
     serial: int = 0
     ended: int = 0
+    arrived: int = 0
     answers: dict[int, int] = field(default_factory=dict)  # whole lengths, while prefilled apart
 
     def __post_init__(self) -> None:
@@ -90,6 +91,7 @@ class Loop:
         heapq.heappush(self.events, Event(time_s, rank, self.serial, handle))
 
     def _arrive(self, request: Request) -> None:
+        self.arrived += 1
         if not self.clients.may_send(request):
             return
         request.arrived_s = self.now
@@ -139,12 +141,21 @@ class Loop:
             return ends, 0
         rise, most = rise_of(self.skipping, batch.contexts)
         quiet = min(quiet, most)
-        following = self.events[0].time_s if self.events else math.inf
+        alone = self.clients.is_open and not self.decoders
+        following = self._next_arrival() if alone else self._next_event()
         while together < quiet and ends < following:
             lasts += rise
             ends += lasts
             together += 1
         return ends, together
+
+    def _next_event(self) -> float:
+        return self.events[0].time_s if self.events else math.inf
+
+    def _next_arrival(self) -> float:
+        """When somebody comes whom no server's step decides."""
+        starts = self.clients.first()
+        return starts[self.arrived].time_s if self.arrived < len(starts) else math.inf
 
     def _end(self, server: Server, together: int, began: float) -> None:
         """The step is over: who has its first token, who is done, and what comes next."""

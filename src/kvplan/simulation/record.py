@@ -37,6 +37,11 @@ class Samples:
     every: int = 1
     seen: int = 0
 
+    @property
+    def wants(self) -> bool:
+        """Whether the next row may be kept."""
+        return self.seen % self.every == 0
+
     def add(self, row: tuple[float, ...]) -> None:
         """A row, kept if it is one of every ``every``."""
         if self.seen % self.every == 0:
@@ -63,11 +68,14 @@ class Recorder:
     def note(self, now: float) -> None:
         """The state of all servers from now on, and a row of the timeline."""
         self.look(now)
-        counts = self.counts()
-        self.samples.add((
-            now, self.used.now, self.running.now, self.waiting.now,
-            counts.queried_tokens, counts.hit_tokens, counts.preemptions,
-        ))  # fmt: skip
+        if self.samples.wants:
+            counts = self.counts()
+            self.samples.add((
+                now, self.used.now, self.running.now, self.waiting.now,
+                counts.queried_tokens, counts.hit_tokens, counts.preemptions,
+            ))  # fmt: skip
+        else:
+            self.samples.seen += 1
 
     def ramp(self, more: int, lasted: float) -> None:
         """So many blocks more came into use evenly over a time that was counted without them."""

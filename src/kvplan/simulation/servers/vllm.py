@@ -64,6 +64,7 @@ class VllmServer(Server):
     asked: dict[Paged, Request] = field(default_factory=dict)
     parked: set[Request] = field(default_factory=set)
     step: Scheduled = field(default_factory=dict)
+    gave_way: bool = False  # in the planned step: the next one may admit whom this one did not
     away: dict[Request, int] = field(default_factory=dict)  # blocks of those swapped out
     swapped: int = 0
     loaded: int = 0
@@ -130,7 +131,8 @@ class VllmServer(Server):
         before = self.scheduler.num_preemptions
         self.step = self.scheduler.step()
         self._note_admitted()
-        if self.scheduler.num_preemptions > before:
+        self.gave_way = self.scheduler.num_preemptions > before
+        if self.gave_way:
             self._note_preempted()
         if not self.step:
             return None
@@ -144,6 +146,30 @@ class VllmServer(Server):
                 chunks.append(Chunk(start, tokens))
                 self.counts.computed_tokens += tokens
         return Batch(contexts, chunks, *self._moved())
+
+    def quiet_steps(self) -> int:
+        """Until an answer is whole or a block is, while all of one full group decode.
+
+        Nothing is taken, kept or freed before, so that whoever waits still has no room.
+        """
+        settings = self.settings
+        if self.gave_way or len(settings.groups) > 1 or settings.groups[0].kind != "full":
+            return 0
+        size, most = settings.groups[0].block_size, settings.max_model_len
+        found = size
+        for paged in self.scheduler.running:
+            filled = paged.num_computed % size
+            left = min(paged.num_output - paged.num_generated, most - paged.num_tokens) - 1
+            found = min(found, size - 1 - filled if filled else 0, left)
+        return max(0, found)
+
+    def skip(self, steps: int) -> None:
+        """So many tokens more of each, in blocks that they have."""
+        for paged in self.scheduler.running:
+            paged.num_computed += steps
+            paged.num_generated += steps
+            paged.furthest = max(paged.furthest, paged.num_computed)
+            self.asked[paged].generated += steps
 
     def end_step(self) -> list[Request]:
         """Tokens come out of requests whose known tokens are all computed."""

@@ -38,13 +38,15 @@ def _folder() -> Path:
 
 def _forget_others(folder: Path) -> None:
     """What other states of the sources left there."""
-    for other in folder.parent.glob("engine-*") if not folder.exists() else ():
-        shutil.rmtree(other, ignore_errors=True)
+    for other in folder.parent.glob("engine-*"):
+        if other.name != folder.name:
+            shutil.rmtree(other, ignore_errors=True)
 
 
 FOLDER: Final = _folder()
 IS_FIRST_TIME: Final = not FOLDER.exists()  # to compile takes half a minute
-_forget_others(FOLDER)
+if IS_FIRST_TIME:
+    _forget_others(FOLDER)
 
 
 def _compile(function: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:

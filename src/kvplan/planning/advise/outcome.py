@@ -160,18 +160,24 @@ def least(sized: Sized, goal: Goal) -> Outcome:
     is met by every larger one, so halving finds the least. The budget binds no search: the least
     is the cheapest.
     """
-    most = max(1, goal.max_gpus // sized.cards)
-
-    def tried(replicas: int) -> Outcome:
-        return outcome(sized, goal, replicas)
-
-    if sized.load is None or sized.cards > goal.max_gpus:
-        return tried(1)
-    meets = _least(tried, most, lambda one: _only(one, BUDGET))
+    meets = meeting(sized, goal)
     if meets is not None:
         return meets
-    holds = _least(tried, most, lambda one: _only(one, TTFT, TPOT, BUDGET))
-    return holds or tried(most)
+    most = max(1, goal.max_gpus // sized.cards)
+    if sized.load is None or sized.cards > goal.max_gpus:
+        return outcome(sized, goal, 1)
+    holds = _least(
+        lambda n: outcome(sized, goal, n), most, lambda one: _only(one, TTFT, TPOT, BUDGET)
+    )
+    return holds or outcome(sized, goal, most)
+
+
+def meeting(sized: Sized, goal: Goal) -> Outcome | None:
+    """The fewest replicas that meet all but the budget; None where no number does."""
+    if sized.load is None or sized.cards > goal.max_gpus:
+        return None
+    most = max(1, goal.max_gpus // sized.cards)
+    return _least(lambda n: outcome(sized, goal, n), most, lambda one: _only(one, BUDGET))
 
 
 def _only(one: Outcome, *goals: str) -> bool:
@@ -181,12 +187,12 @@ def _only(one: Outcome, *goals: str) -> bool:
 def _least(
     tried: Callable[[int], Outcome], most: int, holds: Callable[[Outcome], bool]
 ) -> Outcome | None:
-    first = tried(1)
-    if holds(first):
-        return first
-    found = tried(most) if most > 1 else first
+    found = tried(most)
     if not holds(found):
         return None
+    first = tried(1) if most > 1 else found
+    if holds(first):
+        return first
     low, high = 1, most
     while high - low > 1:
         middle = (low + high) // 2

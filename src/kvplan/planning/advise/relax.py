@@ -14,7 +14,7 @@ from kvplan.planning.advise.outcome import (
     TPOT,
     TTFT,
     Outcome,
-    least,
+    meeting,
     outcome,
 )
 
@@ -113,8 +113,8 @@ def _time(planned: list[Sized], goal: Goal, name: str, asked: float, free: Goal)
     """
     best: tuple[float, Outcome] | None = None
     for one in planned:
-        found = least(one, free)
-        if not found.meets:
+        found = meeting(one, free)
+        if found is None or not found.meets:
             continue
         found = _widest(one, free, found)
         assert found.served is not None
@@ -189,5 +189,5 @@ def _amount(goal: Goal, part: float) -> float:
 
 def _best(planned: list[Sized], goal: Goal) -> Outcome | None:
     """The cheapest that meets a goal."""
-    found = [one for one in (least(x, goal) for x in planned) if one.meets]
+    found = [one for x in planned if (one := meeting(x, goal)) is not None and one.meets]
     return min(found, key=lambda one: one.order, default=None)

@@ -113,6 +113,8 @@ function show(text) {
   answer.replaceChildren(fresh.content);
   answer.querySelectorAll("details").forEach((one, place) => { one.open = open[place] ?? one.open; });
   answer.setAttribute("aria-busy", "false");
+  // Of a new answer its first sentence is read out, and not all of it.
+  document.querySelector("#said").textContent = answer.querySelector(".verdict h2, .verdict .said")?.textContent ?? "";
   ready();
 }
 

@@ -78,10 +78,10 @@ def lab(
 ) -> None:
     """What each cache holds, costs and does to the answers of a real model."""
     import kvplan
-    from kvplan.cli.measure_progress import told
+    from kvplan.cli.bar import bar
     from kvplan.cli.show import show
 
-    with told() as progress:
+    with bar("running caches") as told:
         answer = kvplan.lab(
             model,
             caches=caches,
@@ -102,6 +102,6 @@ def lab(
             dtype=dtype,
             threads=threads,
             offline=offline,
-            progress=progress,
+            progress=(lambda what, done, total: told(done, total)) if told else None,
         )
     show(answer, as_json=as_json, explain=explain, output_file=output_file)

@@ -44,6 +44,19 @@ def test_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "pip install 'kvplan[lab]'" in str(error.value)
 
 
+def test_the_command_without_torch(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command says the same sentence, and that the question was wrong."""
+    from kvplan.cli import run
+
+    monkeypatch.setitem(sys.modules, "torch", None)
+    status = run(["lab", "--caches", "full"])
+
+    assert 2 == status
+    assert "pip install 'kvplan[lab]'" in capsys.readouterr().err
+
+
 def test_the_package_answers_as_the_verb() -> None:
     """However it was imported first, ``kvplan.lab`` can be called."""
     from kvplan.lab import kinds

@@ -29,24 +29,35 @@ def _closed(prompt: str, output: str, **asked: object) -> SimulateAnswer:
     )
 
 
+# The thread states what a request holds on average and no lengths: these hold it on average, with
+# half of the answer written.
+SHAPES = {
+    "equal": ("970", "200"),
+    "spread": ("uniform:770-1170", "uniform:100-300"),
+    "long answers": ("uniform:435-1305", "uniform:200-600"),
+}
+
+
 @cache
-def _runner() -> SimulateAnswer:
-    """256 clients, 5,000 requests that hold 1,070 tokens on average, nothing shared."""
-    return _closed("uniform:850-1050", "uniform:100-300", concurrency=256, requests=5000)
+def _runner(shape: str) -> SimulateAnswer:
+    """256 clients whose requests share nothing."""
+    prompt, output = SHAPES[shape]
+    return _closed(prompt, output, concurrency=256, requests=2000)
 
 
-def _middle(column: str) -> float:
+def _middle(shape: str, column: str) -> float:
     """The median of the run's middle half, as a log's lines show it."""
-    rows = getattr(_runner().runs[0].outcome.timeline, column)
+    rows = getattr(_runner(shape).runs[0].outcome.timeline, column)
     return float(np.median(rows[len(rows) // 4 : 3 * len(rows) // 4]))
 
 
 ANSWERS = {
     "p099.pool_gib": lambda: POOL_TOKENS * token_bytes(MODEL) / GIB,
-    "p099.concurrency": lambda: _middle("running"),
 }
 EXCEPTIONS = {
     "p099.mean_tokens": "77,088 tokens over 72 requests are 1,070.7; the thread cuts the fraction.",
+    "p099.concurrency": "tokens over tokens; an engine gives each request whole blocks, so that "
+    "fit says 71, and 69 to 70 run on average (below).",
 }
 
 
@@ -58,20 +69,30 @@ def test_settled_figure(figure: str) -> None:
     assert expected == printed(ANSWERS[figure](), expected)
 
 
-def test_p099_the_others_wait_a_minute() -> None:
-    """184 of 256 wait, the pool is full, requests give way, and the median waits 60 seconds."""
-    found = _runner().figures()
+def test_p099_what_the_pool_has_room_for() -> None:
+    """In whole blocks of 16: 4,818 blocks over 67."""
+    answer = kvplan.fit(
+        MODEL, gpu="a10g", kv_pool=POOL_TOKENS * token_bytes(MODEL), context=1070, offline=True
+    )
 
-    assert 184 == _middle("waiting")
-    assert 1.0 == found["kv_usage"]["peak"]
-    assert 60 == pytest.approx(found["ttft_s"]["p50"], rel=0.05)
-    assert 0.05 < found["preemptions"] / found["requests"] < 0.2  # 480 of 5,000 in the thread
+    assert 71 == answer.sequences
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_p099_most_of_256_wait(shape: str) -> None:
+    """The thread's log: about 72 run and 184 wait, the pool is full, and requests give way."""
+    figures = _runner(shape).figures()
+
+    assert 72 == pytest.approx(_middle(shape, "running"), rel=0.05)
+    assert 184 == pytest.approx(_middle(shape, "waiting"), rel=0.05)
+    assert 1.0 == figures["kv_usage"]["peak"]
+    assert figures["preemptions"] > 100
 
 
 def test_p099_as_many_clients_as_fit() -> None:
-    """With the recommended 72 clients nearly nobody waits or gives way, at the same throughput."""
-    fewer = _closed("uniform:850-1050", "uniform:100-300", concurrency=68, requests=2000).figures()
-    more = _runner().figures()
+    """With as many clients as fit nearly nobody waits or gives way, at the same throughput."""
+    fewer = _closed(*SHAPES["spread"], concurrency=66, requests=2000).figures()
+    more = _runner("spread").figures()
 
     assert fewer["preemptions"] < 20
     assert fewer["ttft_s"]["p50"] < more["ttft_s"]["p50"] / 20

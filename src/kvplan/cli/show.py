@@ -18,9 +18,7 @@ TEXT_ENDINGS = (".json", ".csv", ".md")
 CHART_ENDINGS = (".html", ".png", ".svg")
 
 
-def show(
-    answer: Answer, *, as_json: bool, explain: bool, output_file: str | None
-) -> None:
+def show(answer: Answer, *, as_json: bool, explain: bool, output_file: str | None) -> None:
     """Print the answer, and write it to a file where one is named.
 
     Raises:
@@ -50,9 +48,7 @@ def write(answer: Answer, path: Path) -> None:
     mine = next((end for end in own if path.name.lower().endswith(end)), "")
     if not mine and ending not in TEXT_ENDINGS + CHART_ENDINGS:
         known = " ".join((*TEXT_ENDINGS, *CHART_ENDINGS, *own))
-        raise BadValue(
-            f"{path.name} ends in nothing that can be written.", f"Known: {known}."
-        )
+        raise BadValue(f"{path.name} ends in nothing that can be written.", f"Known: {known}.")
     try:
         if mine:
             own[mine](answer, path)
@@ -64,9 +60,7 @@ def write(answer: Answer, path: Path) -> None:
             text = _text(answer, ending)
             path.write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
-        raise SourceUnreachable(
-            f"{path} cannot be written: {error.strerror or error}."
-        ) from None
+        raise SourceUnreachable(f"{path} cannot be written: {error.strerror or error}.") from None
 
 
 def _text(answer: Answer, ending: str) -> str:

@@ -113,3 +113,17 @@ def test_words_of_errors(words: list[str], said: str, capsys: pytest.CaptureFixt
     run(words)
 
     assert capsys.readouterr().err.startswith(said)
+
+
+def test_the_page_without_its_extra(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A sentence that says what to install."""
+    monkeypatch.setitem(sys.modules, "fastapi", None)
+    status = run(["ui"])
+
+    assert 2 == status
+    assert (
+        "kvplan: The page needs the ui extra, which is not installed. "
+        "Install it with: pip install 'kvplan[ui]'\n"
+    ) == capsys.readouterr().err

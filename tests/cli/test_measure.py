@@ -69,6 +69,12 @@ REFUSED = {
     "a prefix of all": (
         ["http://127.0.0.1:9", "--prompt", "64", "--shared-prefix", "64"], 2, "leaves nothing",
     ),
+    "no length": (["http://127.0.0.1:9", "--prompt", ","], 2, "--prompt names none"),
+    "no loops": (["http://127.0.0.1:9", "--concurrency", ""], 2, "--concurrency names none"),
+    "two servers": (["http://127.0.0.1:9", "--embedded"], 2, "are two servers"),
+    "weights of another": (["http://127.0.0.1:9", "--weights", "a.gguf"], 2, "are two servers"),
+    "no such card": (["http://127.0.0.1:9", "--gpu", "abacus"], 2, "abacus"),
+    "a folder that is a file": (["http://127.0.0.1:9", "-o", __file__], 3, "cannot be written"),
     "one folder": (["compare", "/nowhere"], 2, "A comparison is of two folders"),
     "no folder": (["compare", "/nowhere", "/either"], 3, "cannot be read"),
     "no weights": (["--embedded", "--weights", "/nowhere.gguf"], 3, "cannot be read"),

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import kvplan
+from kvplan.core.errors import BadQuestion
 from kvplan.measuring.compare import compare
 from kvplan.measuring.folder import read_answer, write
 from kvplan.measuring.summary import Run
@@ -205,6 +206,15 @@ def test_two_measurements_are_compared(tmp_path: Path) -> None:
 
     assert "worse" == rows["itl_s"].verdict == rows["output_tokens_per_s"].verdict
     assert 2 < (rows["itl_s"].ratio or 0)
+
+
+@pytest.mark.parametrize("runs", [None, 7, "no", [1], [[]], {}])
+def test_a_folder_of_something_else(runs: object, tmp_path: Path) -> None:
+    """Runs that are none of ours are refused by name, or have nothing in common."""
+    (tmp_path / "answer.json").write_text(json.dumps({"verb": "measure", "runs": runs}))
+
+    with pytest.raises(BadQuestion, match=r"is no answer of kvplan measure|no run in common"):
+        compare(tmp_path, tmp_path)
 
 
 def test_ctrl_c_keeps_what_was_measured() -> None:

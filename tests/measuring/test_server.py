@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from kvplan.core.errors import BadQuestion
+from kvplan.core.errors import BadQuestion, KvplanError, SourceUnreachable
 from kvplan.measuring.client import Address, Client
 from kvplan.measuring.connection import Limits
-from kvplan.measuring.server import Server, identify
+from kvplan.measuring.failures import Failed
+from kvplan.measuring.server import Server, identify, unlisted
 from tests.measuring.faulty_server import Answering, faulty
 
 Pages = dict[str, Any]
@@ -119,8 +120,35 @@ def test_one_of_several_models_is_chosen() -> None:
         ask(pages, "c")
 
 
-@pytest.mark.parametrize("models", [{}, {"data": []}, {"data": None}, [], "no", {"data": [{}]}])
+@pytest.mark.parametrize("models", [{}, {"data": []}, {"data": 7}, [], "no", {"data": [{}]}])
 def test_a_server_without_models(models: Any) -> None:
     """What serves nothing cannot be measured."""
-    with pytest.raises(BadQuestion, match=r"serves no model|answers malformed"):
+    with pytest.raises(BadQuestion, match=r"serves no model|lists no models"):
         ask({"/v1/models": models})
+
+
+@pytest.mark.parametrize(
+    ("failed", "kind", "said"),
+    [
+        (Failed("refused", "nobody"), SourceUnreachable, "x does not answer (nobody). Is the"),
+        (
+            Failed("refused", "[SSL: CERTIFICATE_VERIFY_FAILED] self-signed certificate"),
+            SourceUnreachable,
+            "SSL_CERT_FILE",
+        ),
+        (Failed("http_404", "{}"), BadQuestion, "x/v1/models answers with HTTP status 404: {}."),
+        (Failed("http_401"), BadQuestion, "HTTP status 401. A key is taken from KVPLAN_API_KEY"),
+        (
+            Failed("malformed", "/v1/models answers no JSON"),
+            BadQuestion,
+            "lists no models (/v1/mod",
+        ),
+        (Failed("stalled"), BadQuestion, "x lists no models (stalled)."),
+    ],
+)
+def test_why_there_are_no_models(failed: Failed, kind: type[KvplanError], said: str) -> None:
+    """A sentence of what was seen, with what may help in that case."""
+    error = unlisted("x", failed)
+
+    assert kind is type(error)
+    assert said in str(error)

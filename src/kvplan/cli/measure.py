@@ -119,6 +119,7 @@ def measure(
     import kvplan
     from kvplan.cli.bar import bar
     from kvplan.cli.show import show
+    from kvplan.measuring.folder import make_folder
 
     if target == "compare":
         return _compare(folders or [], as_json=as_json, explain=explain, output_file=output_file)
@@ -126,6 +127,7 @@ def measure(
         raise BadQuestion(f"{folders[0]!r} is one address too many.", "As in measure URL.")
     if target is not None:
         _warn(target)
+    folder = None if output_file is None or file_of(output_file) else make_folder(output_file)
     with bar("measuring") as told:
         answer = kvplan.measure(
             target,
@@ -155,8 +157,8 @@ def measure(
             progress=None if told is None else (lambda _, done, total: told(done, total)),
         )
     show(answer, as_json=as_json, explain=explain, output_file=file_of(output_file))
-    if output_file is not None and file_of(output_file) is None:
-        _keep(answer, Path(output_file))
+    if folder is not None:
+        _keep(answer, folder)
     return 0 if any(run.requests > run.failed for run in answer.runs) else 1
 
 

@@ -96,7 +96,7 @@ def compare(first: str | Path, second: str | Path) -> CompareAnswer:
 
 
 def _key(run: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(run.get(name) for name in SAME)
+    return tuple(repr(run.get(name)) for name in SAME)
 
 
 def _rows(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[Compared]:

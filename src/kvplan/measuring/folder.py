@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, Final
 
 from kvplan.core.errors import BadFile, BadValue, SourceUnreachable
@@ -32,11 +33,10 @@ def write(answer: MeasureAnswer, folder: str | Path) -> list[str]:
         SourceUnreachable: it cannot be written.
         BadValue: pyarrow is not installed.
     """
-    path = Path(folder)
+    path = make_folder(folder)
     measured = answer.experiment.measured
     start = min((one.started_s for one in measured), default=0.0)
     try:
-        path.mkdir(parents=True, exist_ok=True)
         _json(path / ANSWER, answer.to_dict())
         _json(path / ENVIRONMENT, answer.environment)
         written = [ANSWER, ENVIRONMENT]
@@ -53,6 +53,21 @@ def write(answer: MeasureAnswer, folder: str | Path) -> list[str]:
     except OSError as error:
         raise SourceUnreachable(f"{path} cannot be written: {error.strerror or error}.") from None
     return written
+
+
+def make_folder(folder: str | Path) -> Path:
+    """The folder, made where it is not there: before a measurement, so that it can be kept.
+
+    Raises:
+        SourceUnreachable: it cannot be written.
+    """
+    path = Path(folder)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=path):
+            return path
+    except OSError as error:
+        raise SourceUnreachable(f"{path} cannot be written: {error.strerror or error}.") from None
 
 
 def read_answer(folder: str | Path) -> dict[str, Any]:
@@ -73,7 +88,8 @@ def read_answer(folder: str | Path) -> dict[str, Any]:
         ) from None
     try:
         found = json.loads(data)
-        if len(data) <= MOST_ANSWER and found["verb"] == "measure" and found["runs"] is not None:
+        are_runs = all(isinstance(run, dict) for run in found["runs"])
+        if len(data) <= MOST_ANSWER and found["verb"] == "measure" and are_runs:
             return dict(found)
     except (ValueError, LookupError, TypeError, RecursionError):
         pass

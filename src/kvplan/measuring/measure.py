@@ -27,6 +27,7 @@ from kvplan.measuring.phases import PREFIXES, Shape
 from kvplan.measuring.predicted import Card, predict
 from kvplan.measuring.summary import summarise
 from kvplan.measuring.workload import Workload
+from kvplan.readers.devices import find_device
 
 MOST_OF_A_TRACE: Final = 200  # requests, where nobody asks for more
 MOST_CONCURRENCY: Final = 4096
@@ -105,8 +106,9 @@ def measure(
         _shape(
             one, output, concurrency, rate, requests, prefix, shared_prefix, repeat, pressure, seed
         )
-        for one in _several(prompt)
+        for one in _several(prompt, "--prompt")
     )
+    _check_names(target, embedded or weights is not None, gpu)
     pool = None if pool_tokens is None else parse_tokens(pool_tokens)
     limits = Limits(first_token_s=_seconds(timeout, "--timeout"))
     with ExitStack() as stack:
@@ -116,7 +118,7 @@ def measure(
             workload=_workload(workload, shapes[0], requests, concurrency is not None),
         )  # fmt: skip
         told: dict[str, Any] = dict(flags)
-        if embedded or (target is None and weights is not None):
+        if embedded or weights is not None:
             settings = _settings(embedded_weights(weights, offline=offline), shapes, threads)
             served = stack.enter_context(serving(settings))
             asked = _with(asked, address=served.address, pid=served.pid)
@@ -160,6 +162,17 @@ def answer(
         environment=environment(),
         warnings=(*_warnings(found), *predicted.said),
     )
+
+
+def _check_names(target: str | None, is_embedded: bool, gpu: str | None) -> None:
+    """What would else be found out when all is measured."""
+    if target is not None and is_embedded:
+        raise BadQuestion(
+            f"{target[:100]!r} and --embedded are two servers, and one is measured.",
+            "--weights is of --embedded, too.",
+        )
+    if gpu is not None:
+        find_device(gpu)
 
 
 def _with(asked: Asked, **changed: Any) -> Asked:
@@ -250,9 +263,9 @@ def _shape(
         )
     if prefix not in PREFIXES:
         raise BadValue(f"--prefix {prefix!r} is none.", f"Known: {', '.join(PREFIXES)}.")
-    rates = tuple(_rate(one) for one in _several(rate)) if rate is not None else ()
+    rates = tuple(_rate(one) for one in _several(rate, "--rate")) if rate is not None else ()
     usual = USUAL_CONCURRENCY if rate is None else ()
-    at_once = usual if concurrency is None else _several(concurrency)
+    at_once = usual if concurrency is None else _several(concurrency, "--concurrency")
     return Shape(
         prompt_tokens=tokens,
         output_tokens=_tokens(output, "--output", 1),
@@ -267,10 +280,15 @@ def _shape(
     )
 
 
-def _several(given: object) -> list[Any]:
+def _several(given: object, flag: str) -> list[Any]:
+    found = [given]
     if isinstance(given, str):
-        return [part.strip() for part in given.split(",") if part.strip()]
-    return list(given) if isinstance(given, Sequence) else [given]
+        found = [part.strip() for part in given.split(",") if part.strip()]
+    elif isinstance(given, Sequence):
+        found = list(given)
+    if not found:
+        raise BadValue(f"{flag} names none.")
+    return found
 
 
 def _tokens(given: int | str, flag: str, least: int) -> int:

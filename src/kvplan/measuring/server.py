@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kvplan.core.errors import BadQuestion, SourceUnreachable
+from kvplan.core.errors import BadQuestion, KvplanError, SourceUnreachable
 from kvplan.logs.metrics.reading import Reading, read_metrics
 from kvplan.measuring.client import Client
 from kvplan.measuring.failures import CONNECT_TIMEOUT, REFUSED, Failed
@@ -133,16 +133,10 @@ async def _models(client: Client, model: str | None) -> Mapping[str, Any]:
     try:
         answer = await client.ask("/v1/models")
     except Failed as failed:
-        if failed.kind in (REFUSED, CONNECT_TIMEOUT):
-            raise SourceUnreachable(
-                f"{where} does not answer ({failed.detail}).", "Is the server up?"
-            ) from None
-        raise BadQuestion(
-            f"{where}/v1/models answers {failed.kind} {failed.detail[:120]}".strip() + ".",
-            "Pass the address of an OpenAI-compatible server; a key comes from KVPLAN_API_KEY.",
-        ) from None
+        raise unlisted(where, failed) from None
     data = answer.get("data") if isinstance(answer, dict) else None
-    rows = [row for row in data or [] if isinstance(row, dict) and isinstance(row.get("id"), str)]
+    listed = data if isinstance(data, list) else []
+    rows = [row for row in listed if isinstance(row, dict) and isinstance(row.get("id"), str)]
     names = [row["id"] for row in rows]
     if not rows:
         raise BadQuestion(f"{where} serves no model.")
@@ -153,6 +147,23 @@ async def _models(client: Client, model: str | None) -> Mapping[str, Any]:
         shown = ", ".join(name[:80] for name in names[:5])
         raise BadQuestion(f"{where} serves no {model!r}.", f"It serves {shown}.")
     return chosen
+
+
+def unlisted(where: str, failed: Failed) -> KvplanError:
+    """Why there is no list of models, and what may help."""
+    if failed.kind in (REFUSED, CONNECT_TIMEOUT):
+        hint = "Is the server up?"
+        if "CERTIFICATE" in failed.detail:
+            hint = "The environment's SSL_CERT_FILE may name a certificate to trust."
+        return SourceUnreachable(f"{where} does not answer ({failed.detail}).", hint)
+    hint = "Pass the address of an OpenAI-compatible server, as http://localhost:8000."
+    status = failed.kind.removeprefix("http_")
+    if status == failed.kind:
+        return BadQuestion(f"{where} lists no models ({failed.detail[:120] or failed.kind}).", hint)
+    if status in ("401", "403"):
+        hint = "A key is taken from KVPLAN_API_KEY or OPENAI_API_KEY."
+    said = f": {failed.detail[:120]}" if failed.detail else ""
+    return BadQuestion(f"{where}/v1/models answers with HTTP status {status}{said}.", hint)
 
 
 def _llamacpp(props: Mapping[str, Any], listed: Mapping[str, Any]) -> dict[str, Any]:

@@ -58,7 +58,7 @@ _HOMES = {
     "FitAnswer": "kvplan.planning.fit",
     "fit": "kvplan.planning.fit",
     "LabAnswer": "kvplan.lab.answer",
-    "lab": "kvplan.lab.experiment",
+    "lab": "kvplan.lab",
     "MeasureAnswer": "kvplan.measuring.answer",
     "measure": "kvplan.measuring.measure",
     "PrefixAnswer": "kvplan.simulation.prefix.answer",
@@ -84,7 +84,9 @@ def __getattr__(name: str) -> object:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'kvplan' has no attribute {name!r}")
-    found = getattr(import_module(home), name)
+    module = import_module(home)
+    # A package that is a verb: importing it binds it here, and it is called as it is.
+    found = module if home == f"{__name__}.{name}" else getattr(module, name)
     globals()[name] = found
     return found
 

@@ -13,6 +13,7 @@ The module is also the verb: ``kvplan.lab(caches="full,int4")`` runs it.
 """
 
 import sys
+from inspect import Signature, signature
 from types import ModuleType
 from typing import Any
 
@@ -24,6 +25,12 @@ class _Verb(ModuleType):
         from kvplan.lab.experiment import lab
 
         return lab(*args, **kwargs)
+
+    @property
+    def __signature__(self) -> Signature:
+        from kvplan.lab.experiment import lab
+
+        return signature(lab)
 
 
 sys.modules[__name__].__class__ = _Verb

@@ -16,6 +16,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import NamedTuple
 
 
@@ -85,7 +86,7 @@ class StepCost:
             return 0.0
         if len(self.linear) == 1 or tokens <= self.linear[0].tokens:
             return self.linear[0].seconds
-        after = bisect_right(self.linear, tokens, key=lambda knot: knot.tokens)
+        after = bisect_right(self.linear, (tokens, inf))
         high = min(after, len(self.linear) - 1)
         (x0, y0), (x1, y1) = self.linear[high - 1], self.linear[high]
         return y0 + (y1 - y0) * (tokens - x0) / (x1 - x0)

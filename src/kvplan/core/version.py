@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Generic, TypeVar
 
 from kvplan.core.errors import BadValue
@@ -37,16 +38,21 @@ class Version:
         Raises:
             BadValue: not a version.
         """
-        match = _VERSION.fullmatch(text.strip()) if len(text) <= 80 else None
-        if match is None:
-            raise BadValue(f"{text[:80]!r} is not a version.", "Write it like 0.19.1 or b8133.")
-        numbers = tuple(int(part) for part in match[1].split("."))
-        while len(numbers) > 1 and numbers[-1] == 0:
-            numbers = numbers[:-1]
-        return cls(numbers, 0 if match[3] else 1)
+        return _parsed(text)
 
     def __str__(self) -> str:
         return ".".join(map(str, self.numbers)) + ("" if self.final else " (pre-release)")
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str) -> Version:
+    match = _VERSION.fullmatch(text.strip()) if len(text) <= 80 else None
+    if match is None:
+        raise BadValue(f"{text[:80]!r} is not a version.", "Write it like 0.19.1 or b8133.")
+    numbers = tuple(int(part) for part in match[1].split("."))
+    while len(numbers) > 1 and numbers[-1] == 0:
+        numbers = numbers[:-1]
+    return Version(numbers, 0 if match[3] else 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,6 +71,10 @@ class Load:
         self.budget = max(1, replica.batching.budget)
         self.traffic, self.goal = traffic, goal
         self.z = NormalDist().inv_cdf(goal.percentile)
+        # One part of the traffic is asked of again and again by the search and what it relaxes.
+        self._works: dict[tuple[float, float], float] = {}
+        self._users: dict[float, Served] = {}
+        self._arrivals: dict[float, Served | None] = {}
         context = traffic.mean_tokens
         self.each_s = replica.cost.sequence_s + sum(
             group.read_s * (context if group.window is None else min(context, group.window))
@@ -91,6 +95,12 @@ class Load:
         """What computing ``fresh`` tokens at a prompt's end adds to steps that run anyway, or takes
         in steps of its own where prompts go apart.
         """
+        found = self._works.get((fresh, prompt))
+        if found is None:
+            found = self._works[fresh, prompt] = self._work(fresh, prompt)
+        return found
+
+    def _work(self, fresh: float, prompt: float) -> float:
         new = max(1, round(fresh))
         chunk = Chunk(max(0, round(prompt) - new), new)
         seen = sum(group.pair_s * pairs(chunk, group.window) for group in self.cost.attention)
@@ -114,6 +124,11 @@ class Load:
 
     def users(self, users: float) -> Served:
         """So many requests in flight on the replica, less those that pause."""
+        if users not in self._users:
+            self._users[users] = self._of_users(users)
+        return self._users[users]
+
+    def _of_users(self, users: float) -> Served:
         here = users / self.ranks
         pause = self.goal.think_s
         if pause <= 0:
@@ -124,6 +139,11 @@ class Load:
 
     def arrivals(self, rate: float) -> Served | None:
         """Requests that come at a rate to the replica; None where it never keeps up."""
+        if rate not in self._arrivals:
+            self._arrivals[rate] = self._of_arrivals(rate)
+        return self._arrivals[rate]
+
+    def _of_arrivals(self, rate: float) -> Served | None:
         here, most = (
             rate / self.ranks,
             float(min(self.most / self.ranks + 1, MOST_RUNNING)),
@@ -182,7 +202,8 @@ class Load:
         # Decodes of others go on in the same steps.
         shared = step if rate > 0 else self.cost.fixed_s + self.cost.linear_s(1)
         shared = 0.0 if self.batching.apart else shared
-        filling = (self.stages - 1) * self.work(min(fresh, self.budget), whole)
+        more = self.stages - 1
+        filling = more * self.work(min(fresh, self.budget), whole) if more else 0.0
         own = chunks * shared + self.work(fresh, whole) + filling
         return waits + own + step / 2 + self.batching.request_s
 

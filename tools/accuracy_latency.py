@@ -171,8 +171,10 @@ the error itself.
 {table(columns, lines)}
 
 First tokens are the mean of a run, its cold beginning in it: engines that compile kernels for the
-first prompts take seconds there, which no scheduler explains. `python -m benchmarks.bench_latency`
-runs AISimulate on the same rows.
+first prompts take seconds there, which no scheduler explains. Clients with equal lengths are
+simulated as one wave where a step has room for all of their prompts; measured ones come apart
+within a few rounds, and requests sent some milliseconds apart do not bring that about.
+`python -m benchmarks.bench_latency` runs AISimulate on the same rows.
 """
 
 

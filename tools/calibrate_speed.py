@@ -22,10 +22,12 @@ import numpy as np
 
 from tools.speed_arrays import Columns, arrays, predicted, rates_of, taken
 from tools.speed_data import Data, data
+from tools.speed_recipes import flags
 from tools.speed_rows import SEED, Row, published
 
 TARGET: Final = Path(__file__).parent.parent / "src" / "kvplan" / "data" / "speed.json"
 SIGMA: Final = 0.08  # a relative error that counts as one
+FEW_CLIENTS: Final = 4
 ERROR_SHARE: Final = 0.9  # of rows of models that were left out of a fit, inside the band
 
 
@@ -191,8 +193,15 @@ def left_out(found: Columns, near: dict[Key, float]) -> Any:
 
 
 def fitted(row: Row) -> bool:
-    """Whether a row may speak in a fit: the first token in a loop is the scheduler's as much."""
-    return not (row.metric == "ttft_s" and row.kind == "loop")
+    """Whether a row may speak in a fit.
+
+    The first token in a loop is the scheduler's as much, but for a few clients with lengths of
+    their own, who seldom wait for each other: it is their prompt's and their request's time.
+    """
+    if row.metric != "ttft_s" or row.kind != "loop":
+        return True
+    few = row.drawn and row.concurrency <= FEW_CLIENTS
+    return few and "--batch-wait-timeout-iters" not in flags(row)
 
 
 def main() -> int:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from math import inf
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from kvplan.planning.speed import loop, terms
+from kvplan.planning.speed import loop, serving, terms
 from kvplan.planning.speed.batching import budget_of, is_apart
 from kvplan.planning.speed.calibration import capped, era_of, family_of
 from kvplan.planning.speed.loop import Prompting
 from kvplan.planning.speed.rates import SHARES
 from kvplan.planning.speed.steps import DECODING
-from tools.speed_cases import Case
+from tools.speed_bench import requests_of
+from tools.speed_cases import MOST_RUNNING, Case
 
 # A namespace of columns: to the package's arithmetic it is an ``Ideal``, or ``Rates``, of all rows.
 Columns = Any
@@ -35,6 +37,7 @@ def arrays(cases: list[Case]) -> Columns:
     found.apart = np.array([is_apart(case.row.engine, case.row.version) for case in cases])
     found.drawn = np.array([case.row.drawn for case in cases])
     found.replicas = np.array([case.replicas for case in cases], float)
+    found.requests = np.array([_requests(case) for case in cases])
     found.answer = np.array([case.row.value for case in cases], float)
     for name in ("kind", "metric", "group", "device", "engine", "source"):
         key = "model" if name == "group" else name
@@ -59,12 +62,18 @@ def _clients(case: Case) -> float:
     return max(1.0, case.row.concurrency / (case.replicas * case.ideal.group))
 
 
+def _requests(case: Case) -> float:
+    """Of one rank, where all are there at once; more than it ever runs where it is not said."""
+    many = requests_of(case.row) if case.row.kind == "queued" else None
+    return (many or inf) / (case.replicas * case.ideal.group)
+
+
 def _running(case: Case) -> float:
     """Sequences of one rank at once; a static batch is as large as it is."""
     if case.row.kind == "static":
         return _clients(case)
     held = case.capacity if case.plan.starts else _clients(case)
-    return max(1.0, min(_clients(case), held, 2048))
+    return max(1.0, min(_clients(case), held, MOST_RUNNING))
 
 
 def _looks(cases: list[Case]) -> list[SimpleNamespace]:
@@ -147,7 +156,12 @@ def predicted(found: Columns, rates: Columns) -> Any:
     cycle = ttft + tpot * (output - 1)
     queue = cycle * np.maximum(found.clients - running, 0) / running
     ranks = found.replicas * found.group
-    full = running * output / (output * step_s(running) + running * cost.together_s) * ranks
+    full = (
+        running
+        * output
+        / serving.cycle_s(running, output, step_s, cost.together_s, found.requests)
+        * ranks
+    )
     static = (
         running
         * found.output

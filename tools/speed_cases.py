@@ -17,6 +17,7 @@ from kvplan.planning.speed.ideal import Ideal
 from kvplan.planning.speed.serving import static_batch
 from kvplan.readers.devices import find_device
 from kvplan.readers.open_model import open_model
+from tools.speed_bench import benched, requests_of
 from tools.speed_rows import Row
 
 # The flags of a layout in each engine's spelling: tensor, pipeline, experts dealt, attention DP.
@@ -28,7 +29,7 @@ TENSOR: Final = {
 STAGES: Final = {
     "vllm": "--pipeline-parallel-size", "sglang": "--pp-size", "tensorrt-llm": "--pp-size",
 }  # fmt: skip
-MOST_RUNNING: Final = 2048  # sequences of a rank where no flag says fewer
+MOST_RUNNING: Final = 4096  # sequences of a rank where no flag says fewer
 FILE_BITS: Final = {"q4_k_m": 4.85}  # bits an element of the usual mix
 
 
@@ -74,6 +75,8 @@ def case_of(row: Row) -> Case | str:
         )
         node = Node(device=device, gpus=row.gpus, memory_bytes=device.memory_bytes or 0)
         plan = engine.plan(model, node, asked)
+        if row.kind == "queued":
+            plan = benched(engine, plan, row)
     except KvplanError as wrong:
         return f"kvplan refuses it: {wrong.message[:60]}"
     work = work_of(plan)
@@ -103,7 +106,8 @@ def answer_by(found: Estimate, case: Case) -> float:
     if row.kind == "queued":
         held = case.capacity if case.plan.starts else MOST_RUNNING
         capacity = min(held, MOST_RUNNING) * ranks
-        return found.full_queue(prompt=prompt, output=output, capacity=capacity).tokens_per_s
+        asked = {"prompt": prompt, "output": output, "capacity": capacity}
+        return found.full_queue(**asked, requests=requests_of(row)).tokens_per_s
     if row.kind == "static":
         return static_batch(
             found.in_process, prompt=prompt, output=output, batch=clients

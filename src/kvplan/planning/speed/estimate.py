@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import inf
 
 from kvplan.core.measured import Calibration
 from kvplan.core.step import StepCost
@@ -69,14 +70,20 @@ class Estimate:
             found, tokens_per_s=found.tokens_per_s * used, batch=min(clients, found.batch * used)
         )
 
-    def full_queue(self, *, prompt: int, output: int, capacity: int) -> Served:
-        """All requests at once, as many as fit running, without a server between."""
+    def full_queue(
+        self, *, prompt: int, output: int, capacity: int, requests: int | None = None
+    ) -> Served:
+        """All requests at once, as many as fit running, without a server between.
+
+        ``requests`` are those of the run, whose last batch empties; None of one without end.
+        """
         found = full_queue(
             self.in_process,
             self.batching,
             prompt=max(1, prompt),
             output=max(1, output),
             capacity=max(1, capacity // self.ranks),
+            requests=(requests or inf) / self.ranks,
         )
         return replace(
             found,

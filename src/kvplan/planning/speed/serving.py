@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, inf
+from typing import Any
 
 from kvplan.core.step import Chunk, StepCost
 from kvplan.planning.speed import loop
@@ -122,17 +123,39 @@ def closed_loop(
     )
 
 
+def cycle_s(running: Any, output: Any, step_s: Any, together_s: Any, requests: Any = inf) -> Any:
+    """What ``running`` requests take, prompts counted, of a run of ``requests``.
+
+    A run ends with a batch that empties: its last steps cost their fixed part for half of the
+    sequences on average, which each of its batches bears a part of. Numbers or arrays.
+    """
+    batches = requests / running
+    empty = output * step_s(0) / 2
+    later = 1 - 1 / batches  # 0 of a run that is one batch
+    return output * step_s(running) + running * together_s + empty * later / batches
+
+
 def full_queue(
-    cost: StepCost, batching: Batching, *, prompt: int, output: int, capacity: int
+    cost: StepCost,
+    batching: Batching,
+    *,
+    prompt: int,
+    output: int,
+    capacity: int,
+    requests: float = inf,
 ) -> Served:
     """All requests are there at once and as many run as fit: the most that one rank serves.
 
-    Nobody waits for a token to be sent, so the clients' own time does not count.
+    Nobody waits for a token to be sent, so the clients' own time does not count. ``requests`` is
+    how many a run has; without end it never empties.
     """
-    running = float(max(1, capacity))
+    running = float(max(1, min(capacity, requests)))
     cost_of = prompting(cost, batching, running, prompt, output, equal=False)
-    step = decode_s(cost, running, prompt, output)
-    cycle = output * step + running * cost_of.together_s
+
+    def step_s(batch: float) -> float:
+        return decode_s(cost, batch, prompt, output)
+
+    cycle = cycle_s(running, output, step_s, cost_of.together_s, max(requests, running))
     return Served(
         tpot_s=cycle / output,
         ttft_s=cost_of.alone_s,

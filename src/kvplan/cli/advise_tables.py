@@ -160,7 +160,9 @@ def _hosted(answer: AdviseAnswer, one: Outcome, cost: float) -> list[tuple[str, 
     rows = [(f"{api.provider} {api.model}", f"{said} ({api.source})")]
     if even is not None:
         share = "less than it serves" if even <= rate else "more than these cards serve"
-        rows.append(("breaks even at", f"{_rate(even)}, {share}"))
+        uncached = api.break_even(cost, cached=False)
+        beside = f"; without its cache at {_rate(uncached)}" if cached and uncached else ""
+        rows.append(("breaks even at", f"{_rate(even)}, {share}{beside}"))
     return rows
 
 

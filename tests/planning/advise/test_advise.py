@@ -268,3 +268,14 @@ def test_squeezed_where_it_saves_a_replica() -> None:
         "qwen3-8b", gpu="rtx-4090", context="8k", max_model_len=8192, kv_cache_dtype="fp8",
         offline=True,
     ).sequences < 10  # fmt: skip
+
+
+def test_without_a_price_fewer_cards_are_better() -> None:
+    """What no price ranks is in order of cards, and the losers say that they take more."""
+    answer = kvplan.advise("qwen3-32b", users=20, context="16k", gpu="h100-sxm-80gb",
+                           currency="INR", offline=True)  # fmt: skip
+    cards = [option.outcome.gpus for option in answer.options if option.outcome]
+
+    assert cards == sorted(cards)
+    assert 1 == cards[0]
+    assert "meets the goals with more cards" == answer.options[1].why_not

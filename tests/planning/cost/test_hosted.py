@@ -38,6 +38,17 @@ def test_break_even() -> None:
     assert pytest.approx(4.0) == found.per_hour(rate)
 
 
+def test_break_even_without_caching() -> None:
+    """Against the plain price fewer requests are enough, by the quotient of the two prices."""
+    found = hosted("gpt-5-mini", REQUEST)
+    plain, cached = found.break_even(4.0, cached=False), found.break_even(4.0)
+
+    assert plain is not None
+    assert cached is not None
+    assert found.per_request_cached is not None
+    assert pytest.approx(plain / cached) == found.per_request_cached / found.per_request
+
+
 def test_another_currency() -> None:
     """Dollars times the rate."""
     rupees = hosted("gpt-5-mini", REQUEST, currency="INR", dollars=84)

@@ -312,11 +312,14 @@ def _why_not(one: Outcome, first: Outcome, place: int) -> str | None:
     if place == 0:
         return None
     cost, least_cost = one.per_hour, first.per_hour
-    if cost is None:
+    if cost is None and least_cost is None and one.gpus > first.gpus:
+        return "meets the goals with more cards"
+    if cost is None and least_cost is not None:
         return "meets the goals; no price of it is listed (--price)"
-    if least_cost and cost > least_cost * 1.0005:
+    if cost is not None and least_cost and cost > least_cost * 1.0005:
         return f"meets the goals at {cost / least_cost:.2f} × the cost"
-    return f"meets the goals at the same cost, {_beaten_by(one, first)}"
+    same = "at the same cost" if cost is not None else "with as many cards"
+    return f"meets the goals {same}, {_beaten_by(one, first)}"
 
 
 def _beaten_by(one: Outcome, first: Outcome) -> str:

@@ -147,11 +147,16 @@ class AdviseAnswer(Answer):
         one = self.nearest.outcome if self.nearest else None
         rate = one.served.rate_per_s * one.replicas if one and one.served else None
         cost = one.per_hour if one else None
-        even = self.hosted.break_even(cost) if cost is not None else None
-        return self.hosted.to_dict() | {
+        api = self.hosted
+        even, uncached = (
+            (api.break_even(cost, cached=cached) if cost is not None else None)
+            for cached in (True, False)
+        )
+        return api.to_dict() | {
             "requests_per_s": rate,
-            "per_hour": self.hosted.per_hour(rate) if rate is not None else None,
+            "per_hour": api.per_hour(rate) if rate is not None else None,
             "break_even_requests_per_s": even,
+            "break_even_uncached_requests_per_s": uncached,
         }
 
 

@@ -19,37 +19,43 @@ from kvplan.planning.advise.serving import host_cards
 COMMAND: Final = "command"
 COMPOSE: Final = "compose"
 K8S: Final = "k8s"
-RESOURCE: Final = {
-    "NVIDIA": "nvidia.com/gpu",
-    "AMD": "amd.com/gpu",
-    "Intel": "gpu.intel.com/xe",
-}
+RESOURCE: Final = {"NVIDIA": "nvidia.com/gpu", "AMD": "amd.com/gpu"}
 
 
 class Image(NamedTuple):
-    """A published image, whether its entry point is the server, its port and its health path."""
+    """An image, whether its entry point is the server, its port and health path, and the file of
+    the engine's sources that it is built from where none is published under the name.
+    """
 
     name: str
     entry: bool
     port: int
     health: str
+    built: str = ""
 
 
-# The documented images (docs of vLLM 0.32.0, SGLang 0.5.23); llama.cpp's server image is built
-# from its .devops/cuda.Dockerfile, target server.
-IMAGES: Final[Mapping[str, Image]] = {
-    "vllm": Image("vllm/vllm-openai:v{}", True, 8000, "/health"),
-    "sglang": Image("lmsysorg/sglang:v{}", False, 30000, "/health"),
-    "llama.cpp": Image("llama.cpp:server-cuda", True, 8080, "/health"),
+# vLLM 0.32.0, docs/getting_started/installation/gpu.cuda.inc.md and gpu.rocm.inc.md; SGLang 0.5.23,
+# docs/get_started/install.md (its images for AMD are tagged by ROCm and chip, and are not known
+# here); llama.cpp, docs/docker.md, under the name that it gives what is built from its sources.
+IMAGES: Final[Mapping[tuple[str, str], Image]] = {
+    ("vllm", "NVIDIA"): Image("vllm/vllm-openai:v{}", True, 8000, "/health"),
+    ("vllm", "AMD"): Image("vllm/vllm-openai-rocm:v{}", True, 8000, "/health"),
+    ("sglang", "NVIDIA"): Image("lmsysorg/sglang:v{}", False, 30000, "/health"),
+    ("llama.cpp", "NVIDIA"): Image(
+        "local/llama.cpp:server-cuda", True, 8080, "/health", ".devops/cuda.Dockerfile"
+    ),
+    ("llama.cpp", "AMD"): Image(
+        "local/llama.cpp:server-rocm", True, 8080, "/health", ".devops/rocm.Dockerfile"
+    ),
 }
-AMD_IMAGE: Final = "vllm/vllm-openai-rocm:v{}"
 
 
 class Server(NamedTuple):
-    """One replica as a container."""
+    """One replica as a container; ``note`` is a comment on its image."""
 
     name: str
     image: str
+    note: str
     command: list[str]  # empty where the image's entry point is the server
     args: list[str]
     port: int
@@ -87,11 +93,12 @@ def server_of(one: Outcome) -> Server:
         BadValue: an engine without an image that is known, or a replica on several hosts.
     """
     candidate, plan = one.sized.candidate, one.sized.plan
-    image = IMAGES.get(candidate.engine.name)
+    vendor = candidate.device.vendor
+    image = IMAGES.get((candidate.engine.name, vendor))
     if image is None or plan is None or not plan.starts:
-        known = ", ".join(IMAGES)
+        known = ", ".join(f"{engine} on {cards}" for engine, cards in IMAGES)
         raise BadValue(
-            f"No container of {candidate.engine.name} is known to start this.",
+            f"No container of {candidate.engine.name} on {vendor} is known to start this.",
             f"--emit command gives the line; images are known of {known}.",
         )
     if one.sized.cards > host_cards(candidate.device):
@@ -100,16 +107,18 @@ def server_of(one: Outcome) -> Server:
             "Start the line of --emit command on a Ray cluster of both.",
         )
     words = [word for word in shlex.split(plan.command) if not _is_setting(word)]
-    amd = candidate.device.vendor == "AMD" and candidate.engine.name == "vllm"
+    name = image.name.format(plan.version)
+    built = f"docker build -t {name} --target server -f {image.built} ."
     return Server(
         name=_name(candidate.variant.model.name),
-        image=(AMD_IMAGE if amd else image.name).format(plan.version),
+        image=name,
+        note=f"# In the engine's sources: {built}\n" if image.built else "",
         command=[] if image.entry else words[:3],
         args=_arguments(words, image.entry),
         port=image.port,
         health=image.health,
         gpus=one.sized.cards,
-        vendor=candidate.device.vendor,
+        vendor=vendor,
     )
 
 
@@ -134,7 +143,7 @@ def compose(one: Outcome) -> str:
     """A compose file: a service a replica, each with cards of its own."""
     server = server_of(one)
     services = [_service(server, place, one.replicas) for place in range(one.replicas)]
-    return "services:\n" + "".join(services) + "volumes:\n  models: {}\n"
+    return server.note + "services:\n" + "".join(services) + "volumes:\n  models: {}\n"
 
 
 def _service(server: Server, place: int, replicas: int) -> str:
@@ -149,7 +158,8 @@ def _service(server: Server, place: int, replicas: int) -> str:
             "              capabilities: [gpu]\n"
         )
     else:
-        cards = '    devices: ["/dev/kfd", "/dev/dri"]\n'
+        cards = '    devices: ["/dev/kfd", "/dev/dri"]\n    group_add: [video]\n'
+        cards += "    security_opt: [seccomp=unconfined]\n"
         cards += f'    environment: ["HIP_VISIBLE_DEVICES={",".join(ids)}"]\n'
     return (
         f"  {name}:\n    image: {server.image}\n{entry}"
@@ -165,10 +175,10 @@ def _service(server: Server, place: int, replicas: int) -> str:
 def k8s(one: Outcome) -> str:
     """A Deployment of as many replicas, and the Service before them."""
     server = server_of(one)
-    resource = RESOURCE.get(server.vendor, RESOURCE["NVIDIA"])
+    resource = RESOURCE[server.vendor]
     entry = f"          command: {json.dumps(server.command)}\n" if server.command else ""
     return f"""\
-apiVersion: apps/v1
+{server.note}apiVersion: apps/v1
 kind: Deployment
 metadata:
   name: {server.name}

@@ -74,8 +74,8 @@ class Outcome:
 
     @property
     def order(self) -> tuple[float, ...]:
-        """The better is the less: goals met, cost, room to the goals, formats that change the
-        answers, cards, pace.
+        """The better is the less: goals met, cost (cards where no price is known), room to the
+        goals, formats that change the answers, cards, pace.
         """
         cost = self.per_hour
         candidate = self.sized.candidate
@@ -85,7 +85,7 @@ class Outcome:
         return (
             0.0 if self.meets else max(miss.ratio for miss in self.misses),
             float(cost is None),
-            cost or 0.0,
+            float(self.gpus) if cost is None else cost,
             float(self.is_tight),
             changed + candidate.small_cache + candidate.squeezed / 2,
             self.gpus,

@@ -19,8 +19,10 @@ from kvplan.core.sharding import divides
 
 SIZES: Final = (1, 2, 4, 8)
 STAGES: Final = (1, 2, 4)
+# The largest host that is common of cards in slots or on a baseboard; a smaller host is --max-gpus.
 HOST_CARDS: Final = 8
-# Cards that one host has, where it is no box of eight: superchips, trays, desktops.
+# Cards that one host has, where it is no box of eight: superchips and desktops one, NVL2 two, a
+# compute tray of NVL72 four (MLPerf's systems of GB200 and GB300, accelerators_per_node).
 FEWER: Final = {"gh200": 1, "gh200-144gb": 2, "gb10": 1, "gb200": 4, "gb300": 4}
 MOST_CARDS: Final = 16  # of one replica: two hosts, as stages
 ROOM: Final = 0.8  # of a host's memory that weights may take, so that a cache is worth its name

@@ -1,9 +1,12 @@
 """What an engine runs on, and which formats its kernels take there.
 
 vLLM's documents (0.32.0): docs/getting_started/installation/gpu.cuda.inc.md asks for compute
-capability 7.5; docs/features/quantization/README.md has the table of formats by generation, and
-llm_compressor/fp8.md that FP8 weights run from 7.5 on (multiplied in 8 bits from 8.9). llama.cpp's
-CUDA backend is built for 5.0 and newer (ggml/src/ggml-cuda/CMakeLists.txt).
+capability 7.5; docs/features/quantization/README.md has the table of formats by generation, with
+the note that Marlin takes MXFP4 on Ampere and newer only, and llm_compressor/fp8.md says that FP8
+weights run from 7.5 on (multiplied in 8 bits from 8.9). That table has no line for MXFP4 on AMD,
+which is taken to run. SGLang and TensorRT-LLM are taken to serve what vLLM serves: an assumption.
+llama.cpp's CUDA backend is built for 5.0 and newer with CUDA 12, for 7.5 and newer with CUDA 13
+(ggml/src/ggml-cuda/CMakeLists.txt).
 """
 
 from __future__ import annotations
@@ -84,11 +87,10 @@ def weights_refusal(device: Device, stored: str) -> str | None:
         return None
     native = bool(device.dense_flops.get("fp8"))
     if device.vendor == "NVIDIA":
-        # INT8 kernels end with Hopper (docs/features/quantization/README.md, W8A8).
+        # INT8 kernels end with Hopper (llm_compressor/int8.md).
         if stored == "int8" and bool(device.dense_flops.get("fp4")):
             return f"there are no kernels for int8 weights on {device.title}"
-        least = TURING if stored in ("fp8", "int8", "int4", "awq", "gptq") else AMPERE
-        served = capability(device) >= least
+        served = capability(device) >= (AMPERE if stored == "mxfp4" else TURING)
     elif device.vendor == "AMD":
         served = stored in ("mxfp4",) or (stored == "fp8" and native)
     else:

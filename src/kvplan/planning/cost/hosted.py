@@ -51,9 +51,12 @@ class Hosted:
         """What such a load costs for an hour."""
         return self.least * requests_per_s * HOUR_S
 
-    def break_even(self, cost_per_hour: float) -> float | None:
-        """Requests a second from which on cards of this hourly cost are the cheaper way."""
-        return cost_per_hour / (self.least * HOUR_S) if self.least else None
+    def break_even(self, cost_per_hour: float, *, cached: bool = True) -> float | None:
+        """Requests a second from which on cards of this hourly cost are the cheaper way, against
+        the API with its prompt caching or without.
+        """
+        price = self.least if cached else self.per_request
+        return cost_per_hour / (price * HOUR_S) if price else None
 
     def to_dict(self) -> dict[str, Any]:
         """Its figures."""

@@ -123,15 +123,15 @@ def test_a_pasted_log(client: TestClient) -> None:
 
     assert "<mark>INFO Available KV cache memory: 50.00 GiB</mark>" in page
     assert "<mark>INFO nothing here" not in page
-    assert "available kv bytes: 50 GiB" in text(page)
+    assert "available kv: 50 GiB" in text(page)
     assert "predicted" in text(page)
 
 
 UPLOADS = [
     ("/", "model.gguf", header(HEADER), {"gpu": "l4", "engine": "llama.cpp"}, "model.gguf on"),
     ("/", "config.json", json.dumps(CONFIG).encode(), {"gpu": "l4", "engine": "none"}, "It fits:"),
-    ("/", "start.log", LOG.encode(), {"gpu": "l4"}, "available kv bytes: 50 GiB"),
-    ("/explain", "start.log", LOG.encode(), {}, "available kv bytes: 50 GiB"),
+    ("/", "start.log", LOG.encode(), {"gpu": "l4"}, "available kv: 50 GiB"),
+    ("/explain", "start.log", LOG.encode(), {}, "available kv: 50 GiB"),
     ("/size", "config.json", json.dumps(CONFIG).encode(), {"context": "1k"}, "262,144"),
 ]
 

@@ -47,7 +47,7 @@ def chart(answer: AdviseAnswer) -> Any:
         alt.Chart(
             alt.Data(values=[p for p in line if p["meets"] == "meets the goals"][:1] or line[:1])
         )
-        .mark_text(align="left", dx=7, dy=-7)
+        .mark_text(align="left", dx=9, dy=-9, fontWeight="bold")
         .encode(**shared, text="cards:N"),
     ]
     if answer.goal.tpot_s is not None:

@@ -32,13 +32,13 @@ def ledger_bars(ledgers: Mapping[str, Ledger], title: str) -> Any:
         alt.Chart(alt.Data(values=rows), title=title, description=_words(title, ledgers))
         .mark_bar(height=44, stroke="#808080", strokeWidth=0.5)
         .encode(
-            x=alt.X("GiB:Q", title="one card (GiB)", stack="zero"),
+            x=alt.X("GiB:Q", title="one card (GiB)", stack="zero", axis=alt.Axis(tickCount=8)),
             y=alt.Y("of:N", title=None, sort=list(ledgers), axis=_labels(alt, len(ledgers) > 1)),
             color=alt.Color(
                 "term:N",
                 sort=shown,
                 scale=alt.Scale(domain=shown, range=_shades(shown)),
-                legend=alt.Legend(title=None, orient="top", columns=4),
+                legend=alt.Legend(title=None, orient="top", columns=4, labelLimit=240),
             ),
             order=alt.Order("place:Q"),
             tooltip=["of:N", "term:N", alt.Tooltip("GiB:Q", format=".2f")],
@@ -67,4 +67,4 @@ def _words(title: str, ledgers: Mapping[str, Ledger]) -> str:
 
 def _labels(alt: Any, shown: bool) -> Any:
     """The names of bars, where there are several."""
-    return alt.Axis(ticks=False, domain=False) if shown else None
+    return alt.Axis(ticks=False, domain=False, labelLimit=260) if shown else None

@@ -35,7 +35,7 @@ def chart(answer: FitAnswer) -> Any:
     shade = alt.Color(
         "what:N",
         scale=alt.Scale(domain=names, range=[COLOURS[0], COLOURS[2]][: len(names)]),
-        legend=alt.Legend(title=None, orient="top", columns=1, labelLimit=300),
+        legend=alt.Legend(title=None, orient="top", columns=1, labelLimit=300, symbolOpacity=1),
     )
     tooltip = [
         "what:N",

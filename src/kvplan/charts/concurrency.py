@@ -32,7 +32,12 @@ def chart(answer: FitAnswer) -> Any:
         scale=alt.Scale(type="log", base=2, nice=False),
         axis=alt.Axis(labelExpr=TOKENS, labelOverlap=True),
     )
-    y = alt.Y("conversations:Q", title="conversations at once", scale=alt.Scale(type="log"))
+    y = alt.Y(
+        "conversations:Q",
+        title="conversations at once",
+        scale=alt.Scale(type="log"),
+        axis=alt.Axis(tickCount=5, labelOverlap=True, format=",d"),
+    )
     tooltip = [alt.Tooltip("tokens:Q", format=",d"), alt.Tooltip("conversations:Q", format=",d")]
     line = alt.Chart(alt.Data(values=rows)).mark_line(color=COLOURS[0], interpolate="step-after")
     here = [_at(answer, asked)] if answer.sequences else []

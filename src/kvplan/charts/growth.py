@@ -9,7 +9,7 @@ from kvplan.charts.base import TOKENS, colours, load_altair, token_ticks
 from kvplan.core.errors import BadValue
 from kvplan.core.formats import Format
 from kvplan.core.model import Model
-from kvplan.core.units import MIB
+from kvplan.core.units import GIB, MIB, format_bytes
 
 POINTS = 49  # lengths on the axis, evenly from nothing to the longest
 LONGEST = 131072  # where a model declares no maximum
@@ -24,8 +24,10 @@ def by_kind(model: Model, fmt: Format, longest: int | None = None) -> Any:
     alt = load_altair()
     end = longest or model.max_context_tokens or LONGEST
     lengths = sorted({round(end * place / (POINTS - 1)) for place in range(POINTS)})
+    total = sum(_held(model, fmt, end).values())
+    unit, size = ("GiB", GIB) if total >= GIB else ("MiB", MIB)
     rows = [
-        {"tokens": tokens, "kind": kind, "MiB": held / MIB}
+        {"tokens": tokens, "kind": kind, unit: held / size}
         for tokens in lengths
         for kind, held in _held(model, fmt, tokens).items()
     ]
@@ -34,17 +36,16 @@ def by_kind(model: Model, fmt: Format, longest: int | None = None) -> Any:
         raise BadValue(f"{model.name} keeps no cache, so that there is nothing to plot.")
     axis = alt.Axis(labelExpr=TOKENS, values=token_ticks(end))
     title = f"One conversation's cache as it grows, {fmt.name}"
-    total = sum(_held(model, fmt, end).values())
     return (
         alt.Chart(
             alt.Data(values=[row for row in rows if row["kind"] in kinds]),
             title=title,
-            description=f"{title}: {total / MIB:,.0f} MiB at {end:,} tokens, of {', '.join(kinds)}",
+            description=f"{title}: {format_bytes(total)} at {end:,} tokens, of {', '.join(kinds)}",
         )
         .mark_area(opacity=0.85)
         .encode(
             x=alt.X("tokens:Q", title="tokens so far", scale=alt.Scale(nice=False), axis=axis),
-            y=alt.Y("MiB:Q", title="cache of one conversation (MiB)", stack="zero"),
+            y=alt.Y(f"{unit}:Q", title=f"cache of one conversation ({unit})", stack="zero"),
             color=alt.Color(
                 "kind:N",
                 sort=kinds,
@@ -54,7 +55,7 @@ def by_kind(model: Model, fmt: Format, longest: int | None = None) -> Any:
             tooltip=[
                 alt.Tooltip("tokens:Q", format=",d"),
                 "kind:N",
-                alt.Tooltip("MiB:Q", format=",.1f"),
+                alt.Tooltip(f"{unit}:Q", format=",.2f"),
             ],
         )
         .properties(width=420, height=240)

@@ -9,6 +9,7 @@ from kvplan.core.errors import BadValue
 from kvplan.simulation.outcome import Outcome
 
 POINTS: Final = 800  # of a curve
+ALWAYS: Final = ("in use", "running")  # other curves only where they leave nought
 
 
 def chart(answer: Any) -> Any:
@@ -29,12 +30,14 @@ def chart(answer: Any) -> Any:
         raise BadValue("Scenarios without a clock have no course to plot.")
     alt = load_altair()
     rows = timeline_rows(answer.runs[0].outcome)
-    panels = [
-        _panel(alt, rows, ("in use",), "cache in use", ".0%"),
-        _panel(alt, rows, ("running", "waiting"), "requests", ",d"),
-        _panel(alt, rows, ("hits",), "prefix hits so far", ".0%"),
-        _panel(alt, rows, ("preemptions",), "preemptions so far", ",d"),
-    ]
+    curves = (
+        (("in use",), "cache in use", ".0%"),
+        (("running", "waiting"), "requests", ",d"),
+        (("hits",), "prefix hits so far", ".0%"),
+        (("preemptions",), "preemptions so far", ",d"),
+    )
+    told = [one for one in curves if one[0][0] in ALWAYS or any(row[one[0][0]] for row in rows)]
+    panels = [_panel(alt, rows, *one, last=one is told[-1]) for one in told]
     title = f"{answer.plan.model.name} on {answer.plan.node.device.title}, {answer.plan.engine}"
     return alt.vconcat(*panels, title=title, spacing=8).resolve_scale(color="independent")
 
@@ -59,19 +62,25 @@ def timeline_rows(outcome: Outcome) -> list[dict[str, float]]:
 
 
 def _panel(
-    alt: Any, rows: list[dict[str, float]], names: tuple[str, ...], title: str, fmt: str
+    alt: Any,
+    rows: list[dict[str, float]],
+    names: tuple[str, ...],
+    title: str,
+    fmt: str,
+    *,
+    last: bool,
 ) -> Any:
     """One curve, or several with a legend, as steps over time."""
     long = [
         {"time": row["time"], "what": name, "value": row[name]} for row in rows for name in names
     ]
-    legend = alt.Legend(title=None, orient="right") if len(names) > 1 else None
+    legend = alt.Legend(title=None, orient="top") if len(names) > 1 else None
     scale = alt.Scale(domain=[0, 1]) if fmt.endswith("%") else alt.Scale(domainMin=0)
     return (
         alt.Chart(alt.Data(values=long), description=f"{title}: {', '.join(names)} over time")
         .mark_line(interpolate="step-after", strokeWidth=1.2)
         .encode(
-            x=alt.X("time:Q", title="seconds" if names == ("preemptions",) else None),
+            x=alt.X("time:Q", title="seconds" if last else None),
             y=alt.Y("value:Q", title=title, axis=alt.Axis(format=fmt, tickCount=4), scale=scale),
             color=alt.Color(
                 "what:N",

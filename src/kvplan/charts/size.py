@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kvplan.charts.base import colours, load_altair
+from kvplan.charts.base import TOKENS, colours, load_altair, token_ticks
 from kvplan.charts.growth import by_kind
 from kvplan.core.units import GIB
 from kvplan.planning.size import SizeAnswer, SizeAnswers
@@ -29,10 +29,16 @@ def growth(answers: Sequence[SizeAnswer]) -> Any:
         line += [_at(answer, tokens) for tokens in sorted(lengths)]
         points += [_at(answer, tokens) for tokens in answer.contexts]
     names = [answer.model.name for answer in answers]
+    ticks = token_ticks(max(int(row["tokens"]) for row in line))
     count = answers[0].sequences
     what = "one conversation" if count == 1 else f"{count:,} conversations"
     shared = {
-        "x": alt.X("tokens:Q", title="context (tokens)", axis=alt.Axis(format=",d")),
+        "x": alt.X(
+            "tokens:Q",
+            title="context (tokens)",
+            scale=alt.Scale(nice=False),
+            axis=alt.Axis(labelExpr=TOKENS, values=ticks),
+        ),
         "y": alt.Y("GiB:Q", title=f"cache of {what} (GiB)"),
         "color": alt.Color(
             "model:N",

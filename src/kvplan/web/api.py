@@ -114,9 +114,9 @@ def _path(verb: Verb) -> dict[str, Any]:
 
 def example(verb: Verb) -> dict[str, Any]:
     """A question that is answered."""
-    if verb.pasted:
-        return {verb.pasted[0]: EXAMPLE_TEXTS.get(verb.name, "")}
-    return dict(verb.example)
+    if verb.example:
+        return dict(verb.example)
+    return {verb.pasted[0]: EXAMPLE_TEXTS.get(verb.name, "")}
 
 
 EXAMPLE_TEXTS = {

@@ -154,13 +154,20 @@ def _about(serve: Served) -> Callable[[], Any]:
 
 
 async def _asked(request: Request, verb: str) -> tuple[str, dict[str, Any]]:
-    """The verb and the keys of a request; a log that is dropped on another page is explained."""
+    """The verb and the keys of a request.
+
+    A file of lines is the document that the page asks for; where it asks for none, a log, which is
+    explained.
+    """
     given = received.of_address(request.query_params)
     if request.method == "POST":
         given |= await received.of_form(request)
     given.pop("part", None)
-    if "log" in given and (verb not in VERBS or "log" not in VERBS[verb].pasted):
-        return "explain", {"log": given["log"]}
+    pasted = VERBS[verb].pasted if verb in VERBS else ()
+    if "log" in given and "log" not in pasted:
+        if not pasted:
+            return "explain", {"log": given["log"]}
+        given[pasted[0]] = given.pop("log")
     return verb, {key: value for key, value in given.items() if value not in ("", [])}
 
 

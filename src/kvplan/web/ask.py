@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import kvplan
+from kvplan.engines.flags import switch
 from kvplan.planning.answer import Answer
 from kvplan.web.fields import keywords
 from kvplan.web.verbs import VERBS
@@ -22,6 +23,7 @@ def ask(verb: str, given: Mapping[str, Any], *, offline: bool = False) -> Answer
         SourceUnreachable: the hub does not answer.
     """
     given = dict(given)
+    offline = bool(switch(given.pop("offline", False), "offline")) or offline
     for name in VERBS[verb].pasted:
         if isinstance(given.get(name), str):
             given[name] = given[name].encode("utf-8", "replace")

@@ -106,7 +106,7 @@ def lines(answers: list[FitAnswer | None]) -> list[Line]:
         ("tokens/s of each, estimated", _estimated, "{:,.1f}".format, 1),
         ("tokens/s of each, at most", _bound, "{:,.1f}".format, 1),
         ("a decode step, at least", _step, format_seconds, 0),
-        ("an hour", lambda a: _cost(a, "per_hour"), "{:,.2f}".format, -1),
+        ("an hour (list price or yours)", lambda a: _cost(a, "per_hour"), "{:,.2f}".format, -1),
         ("a conversation-hour", lambda a: _cost(a, "per_sequence_hour"), "{:,.4f}".format, -1),
         ("a million output tokens", _per_million, "{:,.2f}".format, -1),
         ("KV pool of a card", lambda a: a.plan.ledger.pool_bytes, _gib, 0),

@@ -31,6 +31,7 @@ HELP = {
     "model": "A catalogue name, a hub id (org/name), or a config.json as an object.",
     "from": "An engine's own command line, as 'vllm serve …' or 'docker run …'.",
     "log": "The text of a start-up log of any engine, or of a server's /metrics.",
+    "trace": "The text of a trace, JSONL or CSV: its requests are sent in place of drawn ones.",
     "requests": "The text of the requests: a line of JSON each, with messages, a prompt or tokens.",
     "second": "The text of a later log: what changed, and why the pool moved.",
 }
@@ -92,6 +93,12 @@ def takes_engine_flags(verb: str) -> bool:
     return any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
 
 
+@cache
+def _own_keywords(verb: str) -> frozenset[str]:
+    """All names of the function: one that is no field here is not the engine's either."""
+    return frozenset(inspect.signature(getattr(kvplan, verb)).parameters)
+
+
 def _options(verb: str) -> dict[str, Any]:
     """The command's options and arguments, by their longest name with underscores."""
     import typer
@@ -125,7 +132,7 @@ def keywords(verb: str, given: Mapping[str, Any]) -> dict[str, Any]:
         field = fields.get(name)
         if field is not None:
             found[field.keyword] = _read(field, value)
-        elif takes_engine_flags(verb):
+        elif takes_engine_flags(verb) and name not in _own_keywords(verb):
             found[name] = _engine_flag(name, value)
         else:
             raise BadValue(f"{verb} has no key {name[:60]!r}.", f"It has {', '.join(fields)}.")
@@ -182,7 +189,9 @@ def _object(text: str) -> Any:
 def _whole(name: str, value: Any) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    if isinstance(value, str) and len(value) <= 20 and value.strip().lstrip("+-").isdecimal():
+    if isinstance(value, str) and value.strip().lstrip("+-").isdecimal():
+        if len(value) > 20:
+            raise BadValue(f"{name} {value[:20]}… is larger than any number that is asked here.")
         return int(value)
     raise BadValue(f"{name} {str(value)[:40]!r} is not a whole number.")
 

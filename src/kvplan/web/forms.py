@@ -33,7 +33,10 @@ CACHE_FLAGS: Mapping[str, tuple[str, ...]] = {
 # The flags of layouts whose levers take twice the cards.
 TWICE = {"tensor_parallel_size", "data_parallel_size"}
 # What the command is given in place of what was pasted.
-FILES = {"log": "start.log", "second": "later.log", "requests": "requests.jsonl"}
+FILES = {
+    "log": "start.log", "second": "later.log", "requests": "requests.jsonl",
+    "trace": "--trace trace.jsonl",
+}  # fmt: skip
 CACHE_FORMATS = ("auto", "fp8", "fp8_e4m3", "int8", "nvfp4", "q8_0", "q4_0", "int4")
 
 

@@ -9,7 +9,7 @@ from kvplan.logs.facts import Fact, Start
 
 AROUND = 2  # lines shown before and after one that says something
 MOST_LINES = 600
-LONGEST = 400  # characters of a line that are shown
+LONGEST = 1000  # characters of a line that are shown
 
 
 class Marked(NamedTuple):
@@ -36,7 +36,8 @@ def marked(log: str | bytes, start: Start) -> list[Marked]:
     for number in wanted[:MOST_LINES]:
         if number > last + 1:
             found.append(Marked(skipped=number - last - 1))
-        shown = lines[number - 1][:LONGEST]
+        line = lines[number - 1]
+        shown = line if len(line) <= LONGEST else f"{line[:LONGEST]}…"
         facts = tuple(dict.fromkeys(said.get(number, ())))
         found.append(Marked(number, shown, facts, number in failed))
         last = number
@@ -62,4 +63,5 @@ def _words(fact: Fact) -> str:
             else f"{value:,.4g} {fact.unit}".strip()
         )
     rank = f" ({fact.rank})" if fact.rank else ""
-    return f"{fact.name.replace('_', ' ')}{rank}: {shown}"
+    name = fact.name.removesuffix("_bytes").removesuffix("_s").replace("_", " ")
+    return f"{name}{rank}: {shown}"

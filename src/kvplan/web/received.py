@@ -14,6 +14,7 @@ from kvplan.readers.ranges import MAX_HEADER_BYTES, Memory
 
 MAX_KEYS = 128
 MAX_LOG = 32 << 20
+LINES = (".log", ".txt", ".jsonl", ".csv", ".gz")  # files of lines, of which JSON may be the first
 OUTSIDE = frozenset({"file", "file_size", "part"})  # keys of the page itself
 
 
@@ -82,6 +83,6 @@ def of_file(data: bytes, name: str, size: str = "") -> Mapping[str, Any]:
     if data[:4] == b"GGUF":
         whole = int(size) if size.isdecimal() and len(size) < 19 else len(data)
         return {"model": Memory(data, name, max(whole, len(data)))}
-    if data.lstrip()[:1] == b"{" and not name.endswith((".log", ".txt")):
+    if data.lstrip()[:1] == b"{" and not name.endswith(LINES):
         return {"model": parse_object(data, name)}
     return {"log": data[:MAX_LOG]}

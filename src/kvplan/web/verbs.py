@@ -55,9 +55,8 @@ VERBS = {
                 "model": "meta-llama/Llama-3.1-8B", "gpu": "h100-sxm-80gb", "rate": "4",
                 "prompt": "2048", "output": "256", "requests": "300",
             },
-            never=(
-                "trace", "columns", "recorded", "tokenizer", "workload", "time", "step_by_step",
-            ),
+            pasted=("trace",),
+            never=("tokenizer", "step_by_step"),
         ),
         Verb(
             "prefix",

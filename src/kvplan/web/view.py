@@ -16,6 +16,7 @@ from kvplan.planning.advise import AdviseAnswer
 from kvplan.planning.answer import Answer
 from kvplan.planning.explain import ExplainAnswer
 from kvplan.planning.fit import FitAnswer
+from kvplan.web.first import Tile, first_of
 from kvplan.web.forms import query, with_change
 from kvplan.web.marked import marked
 
@@ -30,23 +31,17 @@ HEADINGS = {
 }
 
 
-class Tile(NamedTuple):
-    """One of the first figures: a label, the figure, a smaller line under it."""
-
-    label: str
-    figure: str
-    unit: str
-    note: str
-
-
 class Step(NamedTuple):
-    """A lever as a button: its name, the flag, what it buys, where it leads."""
+    """A lever as a button: its name, the flag, what it buys, where it leads; ``same`` is one that
+    makes room for nobody.
+    """
 
     name: str
     change: str
     gain: str
     note: str
     href: str
+    same: bool
 
 
 def view_of(answer: Answer, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -60,7 +55,7 @@ def view_of(answer: Answer, given: Mapping[str, Any]) -> dict[str, Any]:
         "warnings": list(answer.warnings),
         "good": _good(answer),
     }
-    shown["headline"] = next((one.title for one in shown["tables"]), "")
+    shown |= first_of(answer, next((one.title for one in shown["tables"]), ""))
     if isinstance(answer, FitAnswer):
         shown |= _fit(answer, given)
     if isinstance(answer, ExplainAnswer):
@@ -173,7 +168,8 @@ def _steps(levers: list[dict[str, Any]], given: Mapping[str, Any]) -> list[Step]
     for lever in sorted(levers, key=lambda lever: -int(lever["sequences"])):
         changed = with_change(given, lever["change"])
         factor = f" (× {lever['factor']:.2f})" if lever["factor"] else ""
-        gain = f"{lever['sequences']:,}{factor}"
+        same = lever["factor"] == 1
+        gain = "no more" if same else f"{lever['sequences']:,}{factor}"
         href = f"?{query(changed)}" if changed is not None else ""
-        found.append(Step(lever["name"], lever["change"], gain, lever["note"], href))
+        found.append(Step(lever["name"], lever["change"], gain, lever["note"], href, same))
     return found

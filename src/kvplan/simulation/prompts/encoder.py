@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from kvplan.core.errors import BadFile, BadValue, SourceUnreachable
 from kvplan.core.units import MIB
+from kvplan.readers import reach
 
 if TYPE_CHECKING:
     import numpy as np
@@ -80,6 +81,7 @@ def encoder_of(name: str | None, *, offline: bool = False) -> Encoder:
     """
     if name is None:
         return Estimate()
+    reach.check(f"A tokenizer that is named ({name[:60]})")
     path = Path(name) / "tokenizer.json" if Path(name).is_dir() else Path(name)
     library = _library()
     if path.is_file():

@@ -20,6 +20,7 @@ from pathlib import Path
 from kvplan.core.errors import BadFile, BadValue, SourceUnreachable
 from kvplan.core.units import GIB, MIB, format_bytes
 from kvplan.logs.source import Readable
+from kvplan.readers import reach
 
 Source = str | Path | bytes
 
@@ -70,6 +71,7 @@ def lines_of(source: Source) -> Iterator[Line]:
 def _opened(source: Source) -> AbstractContextManager[Readable]:
     if isinstance(source, bytes):
         return nullcontext(io.BytesIO(source))
+    reach.check(f"A trace that is named ({str(source)[:60]})")
     if source == "-":
         return nullcontext(sys.stdin.buffer)
     if not str(source) or "\0" in str(source):

@@ -138,3 +138,27 @@ def test_cache_reuse(
     found = reusable([ord(c) for c in cache], [ord(c) for c in prompt], chunk)
 
     assert expected == found
+
+
+@pytest.mark.parametrize(
+    ("entry", "hit"),
+    [([1, 2, 3, *range(20, 25)], 30), ([1, 2, 3, *range(20, 30)], 0)],
+    ids=["three eighths of it", "less than a quarter of it"],
+)
+def test_host_memory_lends_what_keeps_a_quarter(entry: list[int], hit: int) -> None:
+    """server_prompt_cache::load passes over an entry that would lose more than three quarters."""
+    asked = [entry, [90, 91], [1, 2, 3, 4]]
+    rows = [(10.0 * n, 10 * len(ids), 1) for n, ids in enumerate(asked)]
+    one = server(slots=1, host_tokens=300)
+
+    assert hit == run(traffic(rows, ids=asked, block=10), one).hit_tokens[-1]
+
+
+def test_a_slot_chosen_by_age_is_saved_and_asks_host_memory() -> None:
+    """It would keep half of its 20 tokens, no tenth of the prompt: host memory's entry is better."""
+    long = [1, *range(10, 29)]
+    asked = [long, [1, 2], long]
+    rows = [(10.0 * n, 10 * len(ids), 1) for n, ids in enumerate(asked)]
+    one = server(slots=1, host_tokens=300)
+
+    assert 199 == run(traffic(rows, ids=asked, block=10), one).hit_tokens[-1]

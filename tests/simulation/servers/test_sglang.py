@@ -164,3 +164,11 @@ def test_a_request_longer_than_the_pool_is_refused() -> None:
     outcome = run(traffic([(0.0, 300, 10), (0.0, 10, 2)]), server(200))
 
     assert [True, False] == outcome.rejected.tolist()
+
+
+def test_the_ratio_begins_again_where_nothing_runs() -> None:
+    """Scheduler.self_check_during_idle: what 50 decodes have let decay is back for the next."""
+    one = server()
+    run(traffic([(0.0, 10, 51)]), one)
+
+    assert 0.7 == one.ratio.now

@@ -19,6 +19,7 @@ from kvplan.simulation.servers.base import Batch, Request, Segment, Server, segm
 
 SIMILARITY: Final = 0.1  # --slot-prompt-similarity
 KEEP_SHARE: Final = 0.5  # get_available_slot: a slot that would lose more is saved first
+LEAST_SHARE: Final = 0.25  # server_prompt_cache::load: an entry that would lose more stays there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +58,7 @@ class Slot:
         """Cells that it takes."""
         if self.request is not None:
             return self.request.computed
-        return sum(segment.tokens for segment in self.kept)
+        return _tokens(self.kept)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -135,7 +136,7 @@ class LlamaServer(Server):
         assert all(slot.tokens <= self.settings.slot_cells for slot in self.slots), "a long slot"
         busy = {slot.request for slot in self.slots if slot.request}
         assert busy == set(self.running), "a request without its slot"
-        kept = sum(segment.tokens for entry in self.host for segment in entry)
+        kept = sum(map(_tokens, self.host))
         assert kept <= self.settings.host_tokens, f"{kept} tokens in host memory"
 
     def quiet_steps(self) -> int:
@@ -172,7 +173,7 @@ class LlamaServer(Server):
     def _launch(self, slot: Slot, request: Request) -> None:
         """The slot keeps what it has in common with the prompt, but not the last token."""
         key = segments(request, request.prompt)
-        self._swap(slot, key)
+        self._swap(slot, key, request.prompt)
         hit = min(_shared(slot.kept, key), request.prompt - 1)
         slot.kept, slot.request = [], request
         request.computed = request.hit = hit
@@ -237,36 +238,47 @@ class LlamaServer(Server):
 
     # Host memory
 
-    def _swap(self, slot: Slot, key: Sequence[Segment]) -> None:
+    def _swap(self, slot: Slot, key: Sequence[Segment], prompt: int) -> None:
         """Saves what the slot would lose and loads what host memory has more of.
 
         get_available_slot saves a slot that was chosen by age, or would keep less than half; the
-        prompt cache gives the entry that shares more of the prompt than the slot does.
+        prompt cache gives an entry that shares more of the prompt than the slot does, and more of
+        itself.
         """
         if not self.settings.host_tokens:
             return
         same, own = _shared(slot.kept, key), slot.tokens
-        if own and same >= KEEP_SHARE * own:
+        alike = same / prompt > self.settings.similarity
+        if alike and same >= KEEP_SHARE * own:
             return
         if own:
             self._save(slot.kept)
-        best = max(self.host, key=lambda entry: _shared(entry, key), default=[])
-        if _shared(best, key) > same:
+        best = self._better(key, same, same / own if own else -1.0)
+        if best is not None:
             self.host.remove(best)
             slot.kept = best
-            loaded = sum(segment.tokens for segment in best)
-            self.moved_tokens += loaded
+            self.moved_tokens += _tokens(best)
             self.counts.host_hit_tokens += _shared(best, key)
+
+    def _better(self, key: Sequence[Segment], same: int, kept: float) -> list[Segment] | None:
+        """The last entry that beats those before it, in the prompt's share and in its own."""
+        best = None
+        for entry in self.host:
+            shared = _shared(entry, key)
+            share = shared / _tokens(entry)
+            if share >= LEAST_SHARE and share > kept and shared > same:
+                best, same, kept = entry, shared, share
+        return best
 
     def _save(self, kept: list[Segment]) -> None:
         """Puts a cache behind the others; one that is a part of it goes, then the oldest."""
-        tokens = sum(segment.tokens for segment in kept)
+        tokens = _tokens(kept)
         if tokens > self.settings.host_tokens or any(_covers(e, kept) for e in self.host):
             return
         self.host = [entry for entry in self.host if not _covers(kept, entry)]
         self.host.append(kept)
         self.moved_tokens += tokens
-        while sum(s.tokens for entry in self.host for s in entry) > self.settings.host_tokens:
+        while sum(map(_tokens, self.host)) > self.settings.host_tokens:
             self.host.pop(0)
 
 
@@ -280,6 +292,10 @@ def _shared(kept: Sequence[Segment], key: Sequence[Segment]) -> int:
         if mine.tokens != theirs.tokens:
             break
     return found
+
+
+def _tokens(kept: Sequence[Segment]) -> int:
+    return sum(segment.tokens for segment in kept)
 
 
 def _covers(longer: Sequence[Segment], shorter: Sequence[Segment]) -> bool:

@@ -58,6 +58,10 @@ class Ratio:
         """After a decode step without a retraction."""
         self.now = max(self.now - (self.first - self.least) / DECAY_STEPS, self.least)
 
+    def idle(self) -> None:
+        """Where there is nothing to run (Scheduler.self_check_during_idle)."""
+        self.now = self.first
+
     def retracted(self, left: Sequence[Request]) -> None:
         """After one, from the requests that stay."""
         out = sum(request.generated for request in left)
@@ -147,6 +151,7 @@ class SglangServer(RadixServer):
         self._make_room()
         self.decoding = bool(self.running)
         if not self.decoding:
+            self.ratio.idle()
             return None
         for request in self.running:
             self.grow(request, request.known)

@@ -6,8 +6,10 @@
 cpp/tensorrt_llm/batch_manager: capacityScheduler.cpp, microBatchScheduler.cpp (1.0). Blocks are
 reused through a radix tree (enable_block_reuse, on by default). Prompts are whole in one step
 unless chunked prefill is on, which is off by default. While others generate, prompts can be held
-back until there are enough of them (batch_wait_timeout_iters, batch_wait_max_tokens_ratio;
-_torch/pyexecutor/py_executor.py, _waiting_requests, 1.1).
+back until there are enough of them: batch_wait_timeout_iters and batch_wait_max_tokens_ratio, both
+0 by default (llmapi/llm_args.py), and without either nobody is held back
+(_torch/pyexecutor/py_executor.py, _waiting_requests, 1.1). What counts are the tokens to compute,
+without those that are reused, as in later versions; 1.1 itself counted whole prompts.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from kvplan.core.errors import BadFile
 from kvplan.planning.answer import Answer
 from kvplan.simulation.replay import Replayed, read_scenarios, replay
 
@@ -28,7 +29,11 @@ def replay_file(path: str | Path) -> Replays:
     """Every scenario of a JSONL file.
 
     Raises:
-        BadFile: a line that is no scenario.
+        BadFile: a line that is no scenario, or none at all.
+        BadValue: a scenario without its settings or requests.
         SourceUnreachable: no such file.
     """
-    return Replays(scenarios=tuple(map(replay, read_scenarios(Path(path)))))
+    found = tuple(map(replay, read_scenarios(Path(path))))
+    if not found:
+        raise BadFile(f"There is no scenario in {path}.")
+    return Replays(scenarios=found)

@@ -23,6 +23,7 @@ from kvplan.simulation.paged.scheduler import Scheduled, Scheduler
 from kvplan.simulation.paged.settings import CacheGroup, Kind, PagedSettings
 
 MOST_STEPS = 1_000_000
+MOST_BLOCKS = 1 << 24
 MOST_BYTES = 1 << 28
 MOST_TOKENS = 1 << 24  # of all requests of a scenario
 KINDS: dict[str, Kind] = {
@@ -98,7 +99,8 @@ def replay(scenario: Mapping[str, Any]) -> Replayed:
         settings = settings_of(scenario["settings"])
         requests = _requests(scenario["requests"], settings)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise BadValue(f"Scenario {name!r} cannot be read: {error!r}.") from None
+        why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        raise BadValue(f"Scenario {name[:60]!r} cannot be read: {why[:200]}.") from None
     for _, request in requests:
         check_fits(settings, request.num_prompt + request.num_output)
     return _Run(name, settings, requests).replayed()
@@ -116,8 +118,10 @@ def settings_of(row: Mapping[str, Any]) -> PagedSettings:
                      "async_scheduling")
         if name in row
     }  # fmt: skip
+    if (num_blocks := int(row["num_blocks"])) > MOST_BLOCKS:
+        raise ValueError(f"{num_blocks:,} blocks are more than {MOST_BLOCKS:,}")
     return PagedSettings(
-        num_blocks=int(row["num_blocks"]),
+        num_blocks=num_blocks,
         groups=tuple(_group(group, exports) for group in groups),
         max_num_seqs=int(row["max_num_seqs"]),
         max_num_batched_tokens=int(row["max_num_batched_tokens"]),
@@ -160,7 +164,7 @@ def _requests(rows: list[Mapping[str, Any]], settings: PagedSettings) -> list[tu
             order=number,
         )
         found.append((int(row["arrival_step"]), request))
-    return found
+    return sorted(found, key=lambda one: one[0])
 
 
 def keys_of(segments: list[tuple[str, int, int]], size: int, index: dict[Hashable, int]) -> Keys:
@@ -217,8 +221,8 @@ class _Run:
             steps.append(self._step(len(steps) + 1))
             if len(steps) > MOST_STEPS:
                 raise BadValue(f"Scenario {self.name!r} does not end in {MOST_STEPS:,} steps.")
-        for result, (_, request) in zip(self.results, self.requests, strict=True):
-            result["preemptions"] = request.num_preemptions
+        for _, request in self.requests:
+            self.results[request.number]["preemptions"] = request.num_preemptions
         return Replayed(name=self.name, results=tuple(self.results), steps=tuple(steps))
 
     def _step(self, step: int) -> tuple[int, int, int]:

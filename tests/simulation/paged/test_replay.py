@@ -45,7 +45,8 @@ def test_the_answer_is_the_contract_s() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"settings": {}}, "cannot be read"),
+        ({"settings": {}}, "it has no 'block_size'"),
+        ({"settings": scenario()["settings"] | {"num_blocks": 10**12}}, "more than 16,777,216"),
         ({"requests": [{"arrival_step": 0, "prompt": "a", "output_tokens": 5}]}, "cannot be read"),
         ({"requests": [{"arrival_step": 0, "prompt": [["a", 0, -4]], "output_tokens": 5}]},
          "request 0 asks for"),
@@ -59,6 +60,17 @@ def test_what_is_no_scenario_is_refused(changes: dict[str, Any], message: str) -
     """With a sentence that names it."""
     with pytest.raises(BadValue, match=message):
         replay(scenario(**changes))
+
+
+def test_requests_are_sent_when_they_arrive_in_whatever_order_they_stand() -> None:
+    """The results keep the order of the file."""
+    rows = [
+        {"arrival_step": at, "prompt": [[stream, 0, 20]], "output_tokens": 2}
+        for at, stream in ((5, "a"), (0, "b"))
+    ]
+    results = replay(scenario(requests=rows)).to_dict()["results"]
+
+    assert [6, 1] == [one["admitted_step"] for one in results]
 
 
 @pytest.mark.parametrize("line", ["{", "[1]", "7", "[" * 100_000])

@@ -16,6 +16,7 @@ from kvplan.core.errors import BadQuestion
 from kvplan.planning.speed import estimate
 from kvplan.simulation import needed
 from kvplan.simulation.workload import Workload
+from tests.simulation.traces.files import TRACES
 
 ASKED: dict[str, Any] = {
     "model": "llama-3.1-8b",
@@ -148,6 +149,28 @@ def test_seeds_give_confidence() -> None:
     assert [5, 6, 7] == body["confidence"]["seeds"]
     assert low < body["ttft_s"]["mean"] < high
     assert 40 == body["requests"]
+
+
+def test_a_summary_is_drawn_anew_for_every_seed() -> None:
+    """ServeGen's rates and lengths are drawn, so that there is a spread; a trace has none."""
+    summary = TRACES / "servegen_compact.first_day.json"
+    asked = {key: ASKED[key] for key in ("model", "gpu", "time", "requests")}
+    body = kvplan.simulate(**asked, trace=summary, seeds=2).to_dict()
+    low, high = body["confidence"]["intervals"]["duration_s"]
+
+    assert low < high
+    with pytest.raises(BadQuestion, match="the same for every seed"):
+        kvplan.simulate(**asked, trace=TRACES / "azure2023_code.csv.gz", seeds=2)
+
+
+def test_a_tokenizer_is_not_fetched_offline(tmp_path: Path) -> None:
+    """Of a trace of text, whose tokenizer is named."""
+    trace = tmp_path / "chats.jsonl"
+    trace.write_text('{"messages": [{"role": "user", "content": "Good day"}]}\n')
+    asked = {key: ASKED[key] for key in ("model", "gpu", "time")}
+
+    with pytest.raises(BadQuestion, match="the hub is not asked offline"):
+        kvplan.simulate(**asked, trace=str(trace), tokenizer="gpt2", offline=True)
 
 
 def test_a_trace_is_stretched_to_a_rate_or_sent_in_a_loop() -> None:

@@ -18,10 +18,11 @@ from kvplan.core.errors import SourceUnreachable
 
 MOST_BYTES = 16 << 20
 ELSEWHERE = ("progress", "offline")  # what does not change an answer
+FILES = ("trace", "time", "model", "tokenizer", "prompt", "output")  # what may be a file
 
 
 def digest(question: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> str:
-    """What a question is found by: its values, the version, and a trace's size and time.
+    """What a question is found by: its values, the version, and the size and time of its files.
 
     What is left out and what is given as it would be anyway (``defaults``) is the same.
     """
@@ -31,10 +32,11 @@ def digest(question: Mapping[str, Any], defaults: Mapping[str, Any] | None = Non
         for key, value in question.items()
         if key not in ELSEWHERE and value not in (None, {}) and str(value) != usual.get(key)
     }
-    trace = told.get("trace")
-    if isinstance(trace, str) and os.path.isfile(trace):
-        found = os.stat(trace)
-        told["trace"] = [trace, found.st_size, found.st_mtime_ns]
+    for key in FILES:
+        name = told.get(key)
+        if isinstance(name, str) and os.path.isfile(name):
+            found = os.stat(name)
+            told[key] = [name, found.st_size, found.st_mtime_ns]
     text = json.dumps([__version__, told], sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 

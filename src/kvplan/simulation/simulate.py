@@ -266,6 +266,7 @@ def simulate(
         recorded=recorded,
         tokenizer=tokenizer,
         workload=workload,
+        offline=offline,
     )
     plan = question.engine.plan(question.model, question.node, question.asked)
     copies = copies_of(
@@ -296,11 +297,13 @@ def _runs(
     """A run a seed; of a trace there is but one."""
     first, count = seeds
     number = parse_count(count, "--seeds", MOST_SEEDS)
-    if number > 1 and not work.is_drawn:
-        raise BadValue("A trace is the same for every seed.", "Leave --seeds out.")
+    if number > 1 and work.trace == "-":
+        raise BadValue("Standard input is read once, and not for every seed.", "Pass a file.")
     done, found = 0, []
     for seed in range(first, first + number):
         traffic = work.traffic(seed)
+        if number > 1 and not traffic.is_drawn:
+            raise BadValue("A trace is the same for every seed.", "Leave --seeds out.")
         total = len(traffic) * number
 
         def told(ended: int, before: int = done, total: int = total) -> None:

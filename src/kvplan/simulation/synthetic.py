@@ -136,6 +136,7 @@ def _single(asked: _Asked, begins: NDArray[np.float64], rng: np.random.Generator
         hash_starts=np.arange(count + 1) if shares else np.zeros(count + 1, np.int64),
         hash_block=asked.shared_prefix or CHAT_BLOCK,
         source="synthetic",
+        is_drawn=True,
         notes=_told(lengthened),
     )
 
@@ -179,6 +180,7 @@ def _chats(asked: _Asked, begins: NDArray[np.float64], rng: np.random.Generator)
         hash_starts=starts,
         hash_block=CHAT_BLOCK,
         source="synthetic",
+        is_drawn=True,
     )
 
 

@@ -29,8 +29,9 @@ class Traffic:
 
     ``after`` is -1 where a request waits for none; elsewhere ``arrival_s`` is when the trace saw
     it. ``max_in_flight`` bounds the requests that a client keeps open (a closed loop); None is an
-    open loop. ``skipped`` says of each row that was not taken why, with its line (the first ones;
-    ``num_skipped`` counts all). ``notes`` say what was assumed.
+    open loop. ``is_drawn`` where another seed gives other traffic. ``skipped`` says of each row
+    that was not taken why, with its line (the first ones; ``num_skipped`` counts all). ``notes``
+    say what was assumed.
     """
 
     arrival_s: Floats
@@ -44,6 +45,7 @@ class Traffic:
     hash_block: int
     source: str
     max_in_flight: int | None = None
+    is_drawn: bool = False
     num_skipped: int = 0
     skipped: tuple[str, ...] = field(default=())
     notes: tuple[str, ...] = field(default=())

@@ -34,11 +34,7 @@ class Workload:
     recorded: bool | None = None
     tokenizer: str | None = None
     workload: str | None = None
-
-    @property
-    def is_drawn(self) -> bool:
-        """Whether another seed gives other traffic."""
-        return self.trace is None
+    offline: bool = False
 
     def traffic(self, seed: int) -> Traffic:
         """The traffic of a seed.
@@ -59,6 +55,7 @@ class Workload:
             output=256 if self.output is None else self.output,
             workload=self.workload,
             seed=seed,
+            offline=self.offline,
         )
         if self.rate is not None:
             return at_rate(found, self.rate)

@@ -155,7 +155,7 @@ def test_host_memory_lends_what_keeps_a_quarter(entry: list[int], hit: int) -> N
 
 
 def test_a_slot_chosen_by_age_is_saved_and_asks_host_memory() -> None:
-    """It would keep half of its 20 tokens, no tenth of the prompt: host memory's entry is better."""
+    """It would keep half of its 20 tokens, no tenth of the prompt: the entry is better."""
     long = [1, *range(10, 29)]
     asked = [long, [1, 2], long]
     rows = [(10.0 * n, 10 * len(ids), 1) for n, ids in enumerate(asked)]

@@ -50,6 +50,7 @@ class Columns:
         self.skipped: list[str] = []
         self.notes: dict[str, None] = {}
         self.max_in_flight: int | None = None
+        self.is_drawn = False
         self._barren = 0
         self._interned: dict[str, int] = {}
 
@@ -179,6 +180,7 @@ class Columns:
             hash_block=self.hash_block,
             source=self.source,
             max_in_flight=self.max_in_flight,
+            is_drawn=self.is_drawn,
             num_skipped=self.num_skipped,
             skipped=tuple(self.skipped),
             notes=(*self.notes, *_told_order(fallen)),

@@ -48,6 +48,7 @@ def draw(document: Mapping[str, Any], columns: Columns, reading: Reading) -> Non
     if name not in document:
         raise UnknownName("workload", name[:60], names[:20])
     wanted, rng = reading.requests or REQUESTS, np.random.default_rng(reading.seed)
+    columns.is_drawn = True
     columns.note(f"Drawn from the summary of {name}, seed {reading.seed}.")
     try:
         fleet = _Fleet(document[name], reading.scale)

@@ -82,6 +82,16 @@ def fit(
         float | None,
         typer.Option("--acceptance", help="Of a drafted token, where the flags draft: 0.7."),
     ] = None,
+    prefill_gpu: Annotated[
+        str | None,
+        typer.Option("--prefill-gpu", help="Cards that compute the prompts; --gpu then decodes."),
+    ] = None,
+    prefill_gpus: Annotated[
+        int | None, typer.Option("--prefill-gpus", help="How many work on a prompt. Default: 1.")
+    ] = None,
+    link: Annotated[
+        str | None, typer.Option("--link", help="From those cards to these: 50GB/s.")
+    ] = None,
     engine_version: Annotated[
         str | None, typer.Option("--engine-version", help="The engine's release.")
     ] = None,
@@ -149,6 +159,9 @@ def fit(
         prompt=prompt,
         output=output,
         acceptance=acceptance,
+        prefill_gpu=prefill_gpu,
+        prefill_gpus=prefill_gpus,
+        link=link,
         calibration=calibration,
         weights_bytes=weights_bytes,
         gpu_memory=gpu_memory,

@@ -6,6 +6,7 @@ from kvplan.cli.table import NONE, Table
 from kvplan.core.units import format_bytes, format_gib, format_seconds
 from kvplan.planning.cost import GIVEN, Cost
 from kvplan.planning.fit import FitAnswer
+from kvplan.planning.handover import Handover
 from kvplan.planning.speed import SpeedEstimate
 
 
@@ -55,6 +56,8 @@ def _figures(answer: FitAnswer) -> Table:
             ("tokens/s each, at most", f"{speed.tokens_per_s_per_sequence:,.1f}"),
             *_estimate(speed.estimate),
         ]
+    if answer.handover:
+        rows += _handover(answer.handover)
     if cost:
         rows += _money(cost)
     return Table("", ("what it holds", ""), tuple(rows), "lr")
@@ -99,6 +102,25 @@ def _estimate(found: SpeedEstimate | None) -> list[tuple[str, str]]:
         *([("  in the queue before", format_seconds(served.queue_s))] if served.queue_s else []),
         ("  a token after it", format_seconds(served.tpot_s)),
         ("  output tokens/s together", f"{served.tokens_per_s:,.0f}"),
+    ]
+
+
+def _handover(apart: Handover) -> list[tuple[str, str]]:
+    """Prompts on their own cards: computed, sent, decoded; and the same on the decoding cards."""
+    found, prefill = apart.found, apart.prefill
+    cards = f"{prefill.gpus} × {prefill.device.name}" if prefill.gpus > 1 else prefill.device.name
+    off = f"÷ or × {1 + found.error:.2f}"
+    moved = f"{format_bytes(found.moved_bytes)} at {prefill.link_bytes_per_s / 1e9:g} GB/s"
+    lacks = "" if apart.fits else " (which does not fit there)"
+    here = [("  here instead", format_seconds(apart.here_s))] if apart.here_s is not None else []
+    return [
+        (f"a prompt on {cards}{lacks} ({off})", format_seconds(found.prefill_s)),
+        *here,
+        (f"  its cache over the link, {moved}", format_seconds(found.transfer_s)),
+        ("  to the first token here, without a queue", format_seconds(found.ttft_s)),
+        ("  a token after it", format_seconds(found.tpot_s)),
+        ("  output tokens/s together", f"{found.tokens_per_s:,.0f}"),
+        ("  such sets that keep these busy", f"{found.prefills_per_decoder:.2g}"),
     ]
 
 

@@ -12,6 +12,7 @@ from kvplan.engines.base import EnginePlan
 from kvplan.planning.answer import Answer
 from kvplan.planning.cost import Cost, cost_of
 from kvplan.planning.cost.pricing import USD, pricing_of
+from kvplan.planning.handover import Handover, Prefill, handover, prefill_of
 from kvplan.planning.joined import join
 from kvplan.planning.levers import Lever, levers_of
 from kvplan.planning.nearest import nearest
@@ -30,11 +31,13 @@ class FitAnswer(Answer):
     question: Question
     plan: EnginePlan
     workload: Workload = NO_WORKLOAD
+    prefill: Prefill | None = None
 
     @property
     def warnings(self) -> tuple[str, ...]:  # type: ignore[override]
         """What was assumed on the way."""
-        return self.question.warnings + self.plan.warnings
+        apart = self.prefill.warnings if self.prefill else ()
+        return self.question.warnings + apart + self.plan.warnings
 
     @property
     def wanted(self) -> int:
@@ -92,6 +95,13 @@ class FitAnswer(Answer):
         return speed_bound(self.plan, bandwidth, self.batch, self.workload)
 
     @property
+    def handover(self) -> Handover | None:
+        """Prompts on cards of their own; None where none are named or an estimate lacks."""
+        if self.prefill is None:
+            return None
+        return handover(self.question, self.plan, self.prefill, self.workload, self.batch)
+
+    @property
     def cost(self) -> Cost | None:
         """What the cards cost; None where no price is given or listed."""
         return cost_of(self.plan, self.question.pricing, self.sequences, self.speed)
@@ -109,7 +119,7 @@ class FitAnswer(Answer):
     def body(self) -> dict[str, Any]:
         """The contract's keys of ``fit``."""
         q, plan = self.question, self.plan
-        speed, cost = self.speed, self.cost
+        speed, cost, apart = self.speed, self.cost, self.handover
         capacity = plan.capacity(q.asked.context)
         outside = {flag: {"value": v, "source": s} for flag, (v, s) in q.sources.items()}
         return {
@@ -133,6 +143,7 @@ class FitAnswer(Answer):
             },
             "max_context": {"sequences": self.wanted, "tokens": self.max_context},
             "speed": speed.to_dict() if speed else None,
+            "disaggregated": apart.to_dict() if apart else None,
             "cost": cost.to_dict() if cost else None,
             "tiers": [tier.to_dict() for tier in self.tiers],
             "levers": [lever.to_dict() for lever in self.levers],
@@ -154,6 +165,9 @@ def fit(
     prompt: int | str | None = None,
     output: int | str | None = None,
     acceptance: float | None = None,
+    prefill_gpu: str | None = None,
+    prefill_gpus: int | None = None,
+    link: int | str | None = None,
     weights_bytes: int | str | None = None,
     gpu_memory: int | str | None = None,
     free_memory: int | str | None = None,
@@ -196,6 +210,10 @@ def fit(
             each send a request, wait for its answer and send the next.
         output: tokens of each answer.
         acceptance: the probability that a drafted token is accepted, where the flags draft.
+        prefill_gpu: cards of another kind, or more of the same, that compute the prompts; ``gpu``
+            decodes then, and the cache of each prompt is moved between them.
+        prefill_gpus: how many of them work on a prompt; default: 1.
+        link: between the two, one way, as ``50GB/s``.
         weights_bytes: what the weights take, in place of what the source says.
         gpu_memory: one card's memory, in place of what its driver reports.
         free_memory: what one card has free at the start, where other processes hold some of it.
@@ -235,6 +253,7 @@ def fit(
         flags={f"--{key.replace('_', '-')}": value for key, value in flags.items()},
     )
     workload = workload_of(prompt, output, acceptance)
+    prefill = prefill_of(prefill_gpu, prefill_gpus, link, workload)
     question = ask(
         asked.model,
         gpu=gpu,
@@ -270,10 +289,13 @@ def fit(
         offline=offline,
         flags=asked.flags,
     )
-    return answer(replace(question, warnings=asked.warnings + question.warnings), workload)
+    question = replace(question, warnings=asked.warnings + question.warnings)
+    return answer(question, workload, prefill)
 
 
-def answer(question: Question, workload: Workload = NO_WORKLOAD) -> FitAnswer:
+def answer(
+    question: Question, workload: Workload = NO_WORKLOAD, prefill: Prefill | None = None
+) -> FitAnswer:
     """The answer to a question that is already read."""
     plan = question.engine.plan(question.model, question.node, question.asked)
-    return FitAnswer(question, plan, workload)
+    return FitAnswer(question, plan, workload, prefill)

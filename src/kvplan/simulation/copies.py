@@ -10,6 +10,7 @@ from kvplan.core.errors import BadValue
 from kvplan.core.units import parse_bandwidth, parse_count
 from kvplan.engines.base import EnginePlan
 from kvplan.engines.vllm.plan import VllmPlan
+from kvplan.simulation.fast.kept import tell_first_time
 from kvplan.simulation.loop import Loop
 from kvplan.simulation.outcome import Outcome
 from kvplan.simulation.planned import Planned, Rules, planned
@@ -77,6 +78,7 @@ class Copies:
     ) -> tuple[Outcome, dict[str, float]]:
         cost = timed.cost
         if self.planned.paged is not None and self.count == 1 and not self.prefill:
+            tell_first_time()
             from kvplan.simulation.fast.engine import simulate as compiled
 
             outcome = compiled(

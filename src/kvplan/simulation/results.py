@@ -76,8 +76,9 @@ class Results:
         Raises:
             SourceUnreachable: it cannot be written.
         """
-        if self.folder is None:
-            return
+        error = answer.get("error")
+        if self.folder is None or (error and error["code"] == SourceUnreachable.code):
+            return  # a source that is away now is asked again
         path = self._path(key)
         beside = path.with_suffix(f".{os.getpid()}.part")
         text = json.dumps({"key": key, "at": at, "answer": answer}, ensure_ascii=False, default=str)

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 from kvplan.core.errors import KvplanError
 from kvplan.planning.answer import Answer
 from kvplan.simulation.axes import Axis, parse_axis, points
+from kvplan.simulation.fast.kept import tell_first_time
 from kvplan.simulation.parallel import in_parallel
 from kvplan.simulation.results import Results, digest
 from kvplan.simulation.simulate import Progress, simulate
@@ -107,6 +108,8 @@ def sweep(
         if key not in found
     ]
     places = dict(zip(keys, wanted, strict=True))
+    if calls and question.get("engine") in (None, "vllm"):
+        tell_first_time()  # the runs' own processes cannot
     for key, answer in in_parallel(run_point, calls, backend=backend, jobs=jobs) if calls else ():
         found[key] = answer
         if backend == "ray":

@@ -90,6 +90,12 @@ REFUSED = [
     ("size", {"model": "{not json"}, "is not JSON"),
     ("size", {"model": "gpt2", "set": "nonsense"}, "key=value"),
     ("size", {"model": "gpt2", "set": 7}, "set takes key=value"),
+    ("size", {"model": "gpt2", "sequences": "9" * 30}, "larger than any number"),
+    ("size", {"model": "gpt2", "offline": "perhaps"}, "neither true nor false"),
+    ("fit", {"model": "gpt2", "gpu": "l4", "calibration": "/tmp"}, "no key 'calibration'"),
+    ("simulate", {"model": "gpt2", "gpu": "l4", "progress": "x"}, "no key 'progress'"),
+    ("simulate", {"model": "gpt2", "gpu": "l4", "tokenizer": "x"}, "no key 'tokenizer'"),
+    ("simulate", {"model": "gpt2", "gpu": "l4", "trace": "/etc/passwd"}, "of the trace is known"),
     ("explain", {"log": "hello\n"}, "nothing that an engine prints"),
 ]
 
@@ -121,6 +127,24 @@ def test_bodies(client: TestClient, body: bytes, kind: str, said: str) -> None:
 
     assert 400 == answer.status_code
     assert said in answer.json()["error"]["message"]
+
+
+def test_offline_is_a_key(client: TestClient) -> None:
+    """The hub is not asked where the question says so, as with the command's flag."""
+    answer = client.get("/api/size", params={"model": "gpt2", "offline": "true"})
+
+    assert (200, 36864) == (answer.status_code, answer.json()["bytes_per_token"])
+
+
+TRACE = "arrival,prompt,output\n0,100,20\n1,300,20\n2,100,10\n"
+
+
+def test_a_trace_is_sent(client: TestClient) -> None:
+    """Its own text, in place of drawn requests."""
+    keys = {"model": "gpt2", "gpu": "h100-sxm-80gb", "trace": TRACE}
+    answer = client.post("/api/simulate", json=keys).json()
+
+    assert (3, 500) == (answer["requests"], answer["prefix"]["queried_tokens"])
 
 
 def test_a_config_is_a_model(client: TestClient) -> None:

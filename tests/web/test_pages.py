@@ -204,6 +204,60 @@ def test_templates_name_no_other_host() -> None:
     assert [] == found
 
 
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [("/simulate", "trace.csv"), ("/simulate", "trace.jsonl"), ("/prefix", "a.jsonl")],
+)
+def test_a_file_of_lines_is_what_the_page_asks_for(
+    client: TestClient, path: str, name: str
+) -> None:
+    """A trace on its page, requests on theirs: no log is seen in them."""
+    rows = '{"timestamp": 0, "input_length": 100, "output_length": 9, "hash_ids": [1]}\n' * 3
+    texts = {"trace.csv": "prompt,output,arrival\n9,9,0\n9,9,1\n8,8,2\n", "trace.jsonl": rows}
+    data = texts.get(name, '{"prompt": "one two"}\n' * 3).encode()
+    form = {"model": "gpt2", "gpu": "h100-sxm-80gb"} if path == "/simulate" else {}
+    page = client.post(f"{path}?part=answer", data=form, files={"file": (name, data)})
+
+    assert re.search("3 (of 3 )?requests", text(page.text)), text(page.text)
+
+
+FIRST = {
+    "/size?model=llama-3.1-8b&context=4k,32k,1m": ["32,768 tokens keeps 4 GiB", "131,072 B", "4 ×"],
+    "/size?model=mamba-2.8b": ["none", "22.5 MiB"],
+    "/advise?model=gpt2&users=2&context=1k": ["an hour for each user", "Plan the choice"],
+    "/simulate?model=gpt2&gpu=h100-sxm-80gb&rate=4&requests=20": ["p95; half within", "at most"],
+}
+
+
+@pytest.mark.parametrize(("address", "said"), FIRST.items())
+def test_what_is_shown_first(client: TestClient, address: str, said: list[str]) -> None:
+    """The figures that were asked for stand before any table."""
+    page = client.get(address).text
+    first = text(page[page.index('class="verdict') : page.index('class="plots')])
+
+    assert [word for word in said if word not in first + text(page[page.index("Take it") :])] == []
+
+
+def test_the_choice_can_be_planned(client: TestClient) -> None:
+    """The plan of an advice's choice is that of its card and its command."""
+    page = client.get("/advise?model=qwen3-32b&users=50&context=32k").text
+    (link,) = re.findall(r'href="(/[?]from=[^"]+)">Plan the choice', page)
+    best = kvplan.advise("qwen3-32b", users=50, context="32k", offline=True).best
+
+    assert best is not None
+    assert f"It fits: {best.to_dict()['sequences']}" in text(client.get(html.unescape(link)).text)
+
+
+@pytest.mark.parametrize("path", ["/explain", "/prefix"])
+def test_an_empty_page_can_be_tried(client: TestClient, path: str) -> None:
+    """Its example is answered."""
+    (link,) = re.findall(r'href="([?][^"]+)">Try an example', client.get(path).text)
+    page = client.get(path + html.unescape(link))
+
+    assert 200 == page.status_code
+    assert "How is this computed?" in page.text
+
+
 def test_what_the_server_gives_up_is_a_page() -> None:
     """Where a worker ends or fails, a page says so and not a line of JSON."""
 

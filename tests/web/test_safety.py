@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
+from starlette.types import Message, Receive, Scope, Send
 
+from kvplan.core.errors import BadValue
+from kvplan.readers.reach import names_alone
+from kvplan.simulation.prefix.reading import read_prompts
+from kvplan.simulation.prompts.encoder import encoder_of
+from kvplan.simulation.traces import read_traffic
 from kvplan.web.app import create_app
-from kvplan.web.limits import MAX_API_BODY, MAX_BODY
+from kvplan.web.limits import MAX_API_BODY, MAX_BODY, Guard
 from kvplan.web.serve import is_loopback
 from tests.readers.gguf_bytes import header
 from tests.web.conftest import Here
@@ -51,6 +59,54 @@ def test_no_file_of_the_server_is_read(
         answer = client.get(path, params=given)
         assert SECRET not in answer.text, name
         assert answer.status_code < 500, name
+
+
+SOURCES = [
+    read_traffic,
+    read_prompts,
+    encoder_of,
+]
+
+
+@pytest.mark.parametrize("name", ["{}/config.json", "{}", "-", "/etc/hostname", "gpt2"])
+@pytest.mark.parametrize("read", SOURCES, ids=["trace", "requests", "tokenizer"])
+def test_no_trace_and_no_tokenizer_is_opened(
+    folder: Path, read: Callable[[str], object], name: str
+) -> None:
+    """The sentence is the same for what exists and for what does not."""
+    with names_alone(), pytest.raises(BadValue, match="is not opened here"):
+        read(name.format(folder))
+
+
+def sent_slowly(pauses_s: list[float]) -> int:
+    """The status of a request whose body comes in pieces with pauses."""
+    said: list[Message] = []
+    pieces = iter(pauses_s)
+
+    async def receive() -> Message:
+        pause = next(pieces, None)
+        await asyncio.sleep(pause or 0)
+        return {"type": "http.request", "body": b"{", "more_body": pause is not None}
+
+    async def send(message: Message) -> None:
+        said.append(message)
+
+    async def read(scope: Scope, receive: Receive, send: Send) -> None:
+        while (await receive())["more_body"]:
+            pass
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    scope = {"type": "http", "path": "/api/size", "headers": []}
+    asyncio.run(Guard(read, sending_s=0.2)(scope, receive, send))
+    return int(said[0]["status"])
+
+
+@pytest.mark.parametrize(
+    ("pauses_s", "status"), [([0.01], 200), ([0.01] * 3, 200), ([9.0], 408), ([0.05] * 9, 408)]
+)
+def test_what_comes_slowly(pauses_s: list[float], status: int) -> None:
+    """A request has a time to come in, however many pieces it has."""
+    assert status == sent_slowly(pauses_s)
 
 
 def test_pages_carry_their_policy(client: TestClient) -> None:

@@ -46,6 +46,22 @@ def test_jobs_are_done() -> None:
     with_pool(act)
 
 
+def test_a_simulation_waits_until_it_is_compiled() -> None:
+    """What no question may take so long for is done before, and once."""
+
+    async def act(pool: Workers) -> None:
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        pool._compiled, before = done, pool._compiled
+        simulate = asyncio.create_task(pool.do(Job("api", "simulate", {}, offline=True)))
+        assert 200 == (await pool.do(SIZE)).status
+        assert not simulate.done()
+        done.set_result(None)
+        assert 400 == (await simulate).status
+        pool._compiled = before
+
+    with_pool(act)
+
+
 def test_what_takes_long_ends() -> None:
     """Its process is ended with a sentence, and the next question is answered."""
 

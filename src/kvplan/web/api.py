@@ -17,7 +17,7 @@ from kvplan.readers.json_text import parse_object
 from kvplan.web import received
 from kvplan.web.fields import Field, fields_of, takes_engine_flags
 from kvplan.web.limits import MAX_API_BODY
-from kvplan.web.verbs import VERBS, Verb
+from kvplan.web.verbs import TEXTS, VERBS, Verb
 
 if TYPE_CHECKING:
     from kvplan.web.app import Served
@@ -116,13 +116,7 @@ def example(verb: Verb) -> dict[str, Any]:
     """A question that is answered."""
     if verb.example:
         return dict(verb.example)
-    return {verb.pasted[0]: EXAMPLE_TEXTS.get(verb.name, "")}
-
-
-EXAMPLE_TEXTS = {
-    "prefix": '{"prompt": "A handbook. What is it?"}\n{"prompt": "A handbook. Who wrote it?"}\n',
-    "explain": "Available KV cache memory: 39.28 GiB\nGPU KV cache size: 321,776 tokens\n",
-}
+    return {verb.pasted[0]: TEXTS[verb.name]}
 
 
 def _parameter(verb: Verb, field: Field) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -10,6 +11,7 @@ from kvplan._version import __version__
 
 MAX_BODY = 68 << 20  # a GGUF's header and the form around it
 MAX_API_BODY = 8 << 20
+SENDING_S = 60.0  # a request has come by then, or is given up
 POLICY = "; ".join(
     (
         "default-src 'none'",
@@ -36,12 +38,19 @@ class _TooLarge(Exception):
     """More came than may."""
 
 
+class _TooSlow(Exception):
+    """It did not come in time."""
+
+
 class Guard:
     """Counts what is sent, refuses what another site's page sends, and adds the headers."""
 
-    def __init__(self, app: ASGIApp, hosts: frozenset[str] | None = None) -> None:
+    def __init__(
+        self, app: ASGIApp, hosts: frozenset[str] | None = None, sending_s: float = SENDING_S
+    ) -> None:
         self.app = app
         self.hosts = hosts
+        self.sending_s = sending_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request within its limits."""
@@ -67,6 +76,10 @@ class Guard:
         except _TooLarge:
             if not began:
                 await _refuse(send, 413, _too_large(scope))
+        except _TooSlow:
+            if not began:
+                said = f"What is sent has not come within {self.sending_s:g} s."
+                await _refuse(send, 408, said)
 
     def _refused(self, scope: Scope, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
         """The status and sentence of a request that is not served."""
@@ -82,12 +95,20 @@ class Guard:
         return None
 
     def _counted(self, scope: Scope, receive: Receive) -> Receive:
-        seen, most = 0, _most(scope)
+        seen, most, whole = 0, _most(scope), False
+        until = asyncio.get_running_loop().time() + self.sending_s
 
         async def counted() -> Message:
-            nonlocal seen
-            message = await receive()
+            nonlocal seen, whole
+            if whole:  # what comes now is that the client went away
+                return await receive()
+            try:
+                async with asyncio.timeout_at(until):
+                    message = await receive()
+            except TimeoutError:
+                raise _TooSlow from None
             seen += len(message.get("body", b""))
+            whole = not message.get("more_body", False)
             if seen > most:
                 raise _TooLarge
             return message

@@ -13,7 +13,7 @@ from kvplan.web.ask import ask
 from kvplan.web.fields import Field, fields_of
 from kvplan.web.forms import CACHE_FORMATS, command_of, query, question_of
 from kvplan.web.jobs import status_of
-from kvplan.web.verbs import VERBS
+from kvplan.web.verbs import TEXTS, VERBS
 from kvplan.web.view import view_of
 
 CONTEXTS = ("4k", "8k", "16k", "32k", "64k", "128k", "256k", "1m")
@@ -77,7 +77,8 @@ def _short(given: Mapping[str, Any]) -> dict[str, Any]:
 def _shown(verb: str, given: Mapping[str, Any], offline: bool) -> tuple[int, dict[str, Any]]:
     """The answer's values, or those of its refusal, or of nothing asked."""
     if not any(value for value in given.values()):
-        return 200, {"state": "empty"}
+        texts = {VERBS[verb].pasted[0]: TEXTS[verb]} if verb in TEXTS else VERBS[verb].example
+        return 200, {"state": "empty", "tried": query(texts)}
     try:
         answer = ask(verb, question_of(verb, given), offline=offline)
         view = view_of(answer, given)

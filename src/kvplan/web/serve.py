@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import socket
 from collections.abc import Callable
 
 LOOPBACK_NAMES = ("localhost",)
+FIRST_LINES_S = 20.0  # a connection has asked something by then, or is closed
 
 
 def is_loopback(host: str) -> bool:
@@ -26,8 +28,18 @@ def run(
         OSError: the address is taken, or none of this machine.
     """
     import uvicorn
+    from uvicorn.protocols.http.h11_impl import H11Protocol
 
     from kvplan.web.app import LOOPBACK, create_app
+
+    class Protocol(H11Protocol):
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            self.loop.call_later(FIRST_LINES_S, self._is_late)
+
+        def _is_late(self) -> None:
+            if self.cycle is None and not self.transport.is_closing():
+                self.transport.close()
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -40,6 +52,7 @@ def run(
     bound.bind((host, port))
     config = uvicorn.Config(
         create_app(offline=offline, hosts=LOOPBACK | {host} if is_loopback(host) else None),
+        http=Protocol,
         log_level="warning",
         server_header=False,
         date_header=False,

@@ -77,3 +77,18 @@ VERBS = {
         ),
     )
 }  # fmt: skip
+
+HANDBOOK = "A handbook of forty pages, of which the beginning is the same for all who ask. " * 4
+# What a page that asks for a document is tried with.
+TEXTS = {
+    "prefix": f'{{"prompt": "{HANDBOOK}What is it?"}}\n{{"prompt": "{HANDBOOK}Who wrote it?"}}\n',
+    "explain": (
+        "INFO vLLM API server version 0.19.0\n"
+        "INFO non-default args: {'model': 'meta-llama/Llama-3.1-8B-Instruct'}\n"
+        "INFO Model loading took 14.99 GiB memory and 4.05 seconds\n"
+        "INFO Available KV cache memory: 4.89 GiB\n"
+        "ERROR ValueError: To serve at least one request with the models's max seq len (131072), "
+        "(16.0 GiB KV cache is needed, which is larger than the available KV cache memory "
+        "(4.89 GiB). Based on the available memory, the estimated maximum model length is 40048.\n"
+    ),
+}

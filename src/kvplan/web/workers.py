@@ -21,6 +21,7 @@ from kvplan.web.worker import LENGTH, packed
 MOST_WAITING = 256
 LIMIT_S = 20.0
 START_S = 60.0
+COMPILING_S = 180.0  # of the simulator, once after an installation; a question of it waits so long
 KEPT_BYTES = 64 << 20  # of replies, to be given again
 LONGEST_KEPT = 4096  # characters of a question whose reply is kept
 KEPT_S = 600.0  # for so long: a model of the hub may change
@@ -42,6 +43,7 @@ class Workers:
         self._alive: set[asyncio.subprocess.Process] = set()
         self._waiting = 0
         self._kept = Kept(KEPT_BYTES)
+        self._compiled: asyncio.Future[None] | None = None
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Workers]:
@@ -49,8 +51,12 @@ class Workers:
         try:
             for process in await asyncio.gather(*(self._start() for _ in range(self.number))):
                 self._idle.put_nowait(process)
+            self._compiled = asyncio.ensure_future(self._compile())
             yield self
         finally:
+            if self._compiled is not None:
+                self._compiled.cancel()
+                await asyncio.gather(self._compiled, return_exceptions=True)
             for process in list(self._alive):
                 await self._end(process)
 
@@ -64,6 +70,8 @@ class Workers:
             return refusal(job.verb, BadQuestion("The server is busy.", "Ask again."), 429)
         self._waiting += 1
         try:
+            if job.verb == "simulate" and self._compiled is not None:
+                await asyncio.shield(self._compiled)
             reply = await self._ask(job)
         finally:
             self._waiting -= 1
@@ -104,6 +112,15 @@ class Workers:
         self._alive.add(process)
         await asyncio.wait_for(_message(process), START_S)
         return process
+
+    async def _compile(self) -> None:
+        """The simulator is compiled in a process of its own, which no question's limit ends."""
+        process = await asyncio.create_subprocess_exec(sys.executable, "-m", "kvplan.web.warm")
+        try:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), COMPILING_S)
+        finally:
+            await self._end(process)
 
     async def _end(self, process: asyncio.subprocess.Process | None) -> None:
         if process is None:

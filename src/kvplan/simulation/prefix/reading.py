@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kvplan.core.errors import BadFile
 from kvplan.core.units import MIB, format_bytes
+from kvplan.readers import reach
 from kvplan.simulation.prefix.prompts import Prompt, Prompts
 from kvplan.simulation.prompts.encoder import (
     BYTES_PER_TOKEN,
@@ -57,11 +58,15 @@ def read_prompts(
         SourceUnreachable: it cannot be read.
     """
     encoder = encoder_of(tokenizer, offline=offline)
-    if isinstance(source, str | Path) and str(source) != "-" and Path(source).is_dir():
+    if reach.is_open() and _is_folder(source):
         return _Texts(str(source), encoder, requests).all(enumerate(_files(Path(source)), 1))
     if not isinstance(source, str | bytes | Path):
         return _Texts("the requests", encoder, requests).all(enumerate(source, 1))
     return _of_lines(lines_of(source), _Texts(name_of(source), encoder, requests))
+
+
+def _is_folder(source: Any) -> bool:
+    return isinstance(source, str | Path) and str(source) != "-" and Path(source).is_dir()
 
 
 def _of_lines(lines: Iterator[Line], reader: _Texts) -> Prompts:

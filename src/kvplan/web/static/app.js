@@ -160,7 +160,8 @@ function fitted(spec, width, bare) {
   const compact = width < 480;
   const walk = (part) => {
     if (!part || typeof part !== "object") return;
-    if (part.legend && part.legend.columns) part.legend = { ...part.legend, columns: compact ? Math.min(2, part.legend.columns) : part.legend.columns };
+    if (compact && part.axis && part.axis.labelLimit) part.axis = { ...part.axis, labelLimit: 90 };
+    if (part.legend && part.legend.columns) part.legend = compact ? { ...part.legend, columns: Math.min(2, part.legend.columns), labelLimit: 105 } : part.legend;
     Object.values(part).forEach(walk);
   };
   walk(spec);

@@ -15,6 +15,10 @@ from kvplan.core.errors import BadQuestion
     ("asked", "words"),
     [
         ({"caches": "full,zip"}, "No cache is named 'zip'. Known: full, none, static"),
+        ({"caches": ",full"}, "No cache is named ''"),
+        ({"compile": float("nan")}, "--compile nan is not from 0"),
+        ({"compile": float("inf")}, "--compile inf is not from 0"),
+        ({"compile": -1}, "--compile -1 is not from 0"),
         ({"sinks": 128}, "--sinks 128 are not fewer than the 128 of --budget"),
         ({"residual": 48}, "--residual 48 is no multiple of --group 32"),
         ({"group": 4, "residual": 4}, "--group 4, or that of 8"),

@@ -352,6 +352,26 @@ def test_a_model_that_is_not_there(model: str, words: str) -> None:
     assert words in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"model": str(Path(__file__).parent)}, "is no folder with a config.json, nor a GGUF"),
+        ({"model": __file__}, "is no folder with a config.json, nor a GGUF"),
+        ({"device": "meta"}, "'meta' is no device. Known: cpu, cuda"),
+        ({"dtype": "int3"}, "'int3' is no type to compute in. Known: f32"),
+    ],
+)
+def test_what_cannot_be_loaded(asked: dict[str, str], words: str) -> None:
+    """A sentence before any weights are read."""
+    import kvplan
+    from kvplan.core.errors import BadValue
+
+    with pytest.raises(BadValue) as error:
+        kvplan.lab(asked.pop("model", None), offline=True, **asked)  # type: ignore[arg-type]
+
+    assert words in str(error.value)
+
+
 SMALL = {
     "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 4, "num_attention_heads": 4,
     "num_key_value_heads": 2, "max_position_embeddings": 2048,

@@ -67,7 +67,7 @@ def find(names: str) -> list[Kind]:
     Raises:
         UnknownName: one that there is not; the message lists those there are.
     """
-    asked = [name.strip().lower() for name in names.split(",", 64) if name.strip()] or DEFAULT
+    asked = [name.strip().lower() for name in names.split(",", 64)] if names.strip() else DEFAULT
     for name in asked:
         if name not in KINDS:
             raise UnknownName("cache", name[:40], hint=f"Known: {', '.join(KINDS)}.")

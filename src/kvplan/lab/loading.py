@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,8 @@ def load(
     """
     torch = load_torch(threads)
     where = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    if not re.fullmatch(r"cpu|mps|(cuda|xpu)(:\d{1,3})?", where):
+        raise BadValue(f"{where[:40]!r} is no device.", "Known: cpu, cuda, cuda:1, xpu, mps.")
     kept = dtype or ("f32" if where == "cpu" else "bf16")
     if kept not in DTYPES:
         raise BadValue(f"{kept[:40]!r} is no type to compute in.", f"Known: {', '.join(DTYPES)}.")
@@ -92,6 +95,9 @@ def _source(name: str | None, offline: bool) -> tuple[str, dict[str, Any]]:
         if not path.is_file():
             raise SourceUnreachable(f"--model {str(path)[:200]} is no file.")
         return str(path.absolute().parent), {"gguf_file": path.name}
+    if path.exists() and not (path / "config.json").is_file():
+        said = f"{str(path)[:200]} is no folder with a config.json"
+        raise BadValue(f"{said}, nor a GGUF file.", "As transformers' save_pretrained writes.")
     if path.exists():
         return str(path), {}
     return name, {}
@@ -101,6 +107,7 @@ def _pretrained(place: str, options: dict[str, Any], dtype: str) -> tuple[Any, A
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
+    shown = str(Path(place) / options["gguf_file"]) if "gguf_file" in options else place
     try:
         tokenizer = AutoTokenizer.from_pretrained(place, **options)
         model = AutoModelForCausalLM.from_pretrained(
@@ -108,11 +115,11 @@ def _pretrained(place: str, options: dict[str, Any], dtype: str) -> tuple[Any, A
         )
     except OSError as error:
         raise SourceUnreachable(
-            f"transformers finds no model {place[:200]!r}: {_first_line(error)}"
+            f"transformers finds no model {shown[:200]!r}: {_first_line(error)}"
         ) from None
     except (ValueError, ImportError, KeyError, RuntimeError) as error:
         raise BadValue(
-            f"transformers does not load {place[:200]!r}: {_first_line(error)}"
+            f"transformers does not load {shown[:200]!r}: {_first_line(error)}"
         ) from None
     return tokenizer, model.eval()
 

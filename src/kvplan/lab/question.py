@@ -13,6 +13,7 @@ from kvplan.lab.kinds import Kind, Sizes, find
 MAX_PASSAGES: Final = 64
 MAX_REQUESTS: Final = 256
 MAX_TOKENS: Final = 1 << 20
+MAX_COMPILE_S: Final = 86_400
 FEWEST: Final = 64  # tokens of a text in which something is found or foretold
 
 
@@ -85,7 +86,7 @@ def ask(
         passage=_enough(parse_tokens(passage), "--passage"),
         needle_lengths=tuple(_enough(length, "--needles") for length in lengths),
         requests=parse_count(requests, "--requests", MAX_REQUESTS),
-        compile_s=max(0.0, compile_s),
+        compile_s=_compile_s(compile_s),
     )
 
 
@@ -97,6 +98,12 @@ def _check(sizes: Sizes) -> None:
             f"--residual {sizes.residual} is no multiple of --group {sizes.group}, or that of 8.",
             "Keys are packed a group of tokens at a time.",
         )
+
+
+def _compile_s(seconds: float) -> float:
+    if not 0 <= seconds <= MAX_COMPILE_S:
+        raise BadValue(f"--compile {seconds:g} is not from 0 to {MAX_COMPILE_S:,} seconds.")
+    return float(seconds)
 
 
 def _enough(tokens: int, flag: str) -> int:

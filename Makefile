@@ -100,8 +100,8 @@ demo-measure: .venv-measure/.ready ## measure a real llama.cpp with real weights
 
 LAB_CACHES := full,none,static,paged,sliding,int8,int4,int2,offload,h2o,snapkv
 demo-lab: .venv-lab/.base ## caches of every kind on a real model: bytes, times, quality
-	.venv-lab/bin/kvplan lab --caches $(LAB_CACHES) --prompt 256 --output 16 --budget 64 \
-		--passages 2 --passage 384 --needles 192
+	.venv-lab/bin/kvplan lab --caches $(LAB_CACHES) --prompt 256 --output 12 --budget 64 \
+		--passages 2 --passage 320 --needles 192
 
 test-lab: .venv-lab/.ready ## run the caches on SmolLM2 and Gemma 3: bytes, answers, quality
 	.venv-lab/bin/python -m pytest -m lab tests/live/test_lab.py

@@ -28,7 +28,7 @@ def lab(
         typer.Option(
             "--caches",
             help="Of: full none static paged sliding int8 int4 int2 int4-token int2-token fp8 "
-            "offload disk h2o snapkv hqq8 hqq4 hqq2 quanto4 quanto2; several with ,.",
+            "offload disk h2o snapkv hqq8 hqq4 hqq2 quanto4 quanto2; several with commas.",
         ),
     ] = "",
     prompt: Annotated[str, typer.Option("--prompt", help="Tokens of the prompt.")] = "512",

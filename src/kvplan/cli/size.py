@@ -34,7 +34,8 @@ def size(
         ),
     ],
     context: Annotated[
-        str | None, typer.Option("--context", help="Lengths: 4096, 4k, 32k, 1m; several with ,.")
+        str | None,
+        typer.Option("--context", help="Lengths: 4096, 4k, 32k, 1m; several with commas."),
     ] = None,
     sequences: Annotated[
         int, typer.Option("--sequences", help="Conversations of that length.")

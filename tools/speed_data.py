@@ -12,7 +12,7 @@ from kvplan.planning.speed.estimate import Estimate
 from kvplan.planning.speed.rates import IDEAL
 from kvplan.planning.speed.steps import step_cost
 from tools.speed_cases import Case, answer_by, cases
-from tools.speed_rows import ASIDE, rows, series
+from tools.speed_rows import rows, series, split
 
 # The bound that a row may not beat: every rate ideal, and the tokens of a batch alike in half of
 # the experts that they draw, as an uneven router makes them.
@@ -35,7 +35,7 @@ def data() -> Data:
     kept, left = rows()
     planned, unplanned = cases(kept)
     good, bad = usable(planned)
-    return Data(good, ASIDE, left + unplanned + bad)
+    return Data(good, split([case.row for case in good]), left + unplanned + bad)
 
 
 def usable(found: list[Case]) -> tuple[list[Case], Counter[str]]:

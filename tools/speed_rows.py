@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -22,13 +23,6 @@ PUBLISHED: Final = (
 )
 FAR_APART: Final = 1.2
 SEED: Final = 20260829  # the day after the newest row was published
-# The models kept aside: one of every three with as many rows, dense models and mixtures apart,
-# drawn once with this seed before any row was fitted. Rows that are cleaned in another way since do
-# not draw again.
-ASIDE: Final = frozenset({
-    "DeepSeek V3", "GLM 4.6", "Kimi K2", "Llama 2 70B", "Llama 3 405B", "Llama 3 8B",
-    "Llama 4 Scout", "Nemotron Super 49B",
-})  # fmt: skip
 
 # The model of a row's name: the catalogue's id, and the architecture that the split goes by, so
 # that a model's quantised copy or its later training never stands on both sides.
@@ -431,6 +425,23 @@ def _kv(raw: dict[str, Any]) -> str:
     if raw["set"] == "aic-silicon" and "gap-analysis" not in raw["notes"] and quantised:
         return "fp8" if engine == "vLLM" or blackwell else "auto"
     return "auto"
+
+
+def split(found: list[Row], seed: int = SEED) -> frozenset[str]:
+    """The models kept aside: one of every three, drawn among those with as many rows.
+
+    Dense models and mixtures apart, each sorted by rows: a draw over all would as likely as not
+    put the few models with most of the rows on one side.
+    """
+    drawn = random.Random(seed)
+    count = Counter(row.group for row in found)
+    aside: set[str] = set()
+    for mixed in (False, True):
+        names = [name for name in count if (name in MIXTURES) == mixed]
+        names.sort(key=lambda name: (-count[name], name))
+        for start in range(0, len(names), 3):
+            aside.add(drawn.choice(names[start : start + 3]))
+    return frozenset(aside)
 
 
 MIXTURES: Final = frozenset({

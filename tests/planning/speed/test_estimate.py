@@ -159,6 +159,28 @@ def test_a_full_queue_serves_more_than_clients_that_wait() -> None:
     assert queued.tokens_per_s > 0.95 * clients.tokens_per_s
 
 
+@pytest.mark.parametrize("requests", [17, 24, 64, 4096])
+def test_a_run_that_ends_serves_less(requests: int) -> None:
+    """Its last batch empties: a part of the run that is the smaller, the more batches it has."""
+    asked: dict[str, Any] = {"prompt": 500, "output": 100, "capacity": 16}
+    endless = full_queue(COST, Batching(), **asked).tokens_per_s
+    found, twice = (
+        full_queue(COST, Batching(), **asked, requests=n).tokens_per_s
+        for n in (requests, 100 * requests)
+    )
+
+    assert found < twice < endless
+
+
+def test_a_run_of_one_batch_does_not_empty() -> None:
+    """With equal lengths all end together, and no more run than there are."""
+    asked: dict[str, Any] = {"prompt": 500, "output": 100}
+    whole = full_queue(COST, Batching(), **asked, capacity=16, requests=16)
+    few = full_queue(COST, Batching(), **asked, capacity=99, requests=16)
+
+    assert full_queue(COST, Batching(), **asked, capacity=16) == whole == few
+
+
 def test_a_static_batch_is_its_prompts_and_its_steps() -> None:
     """``generate``: all prompts in one step, then the steps."""
     found = static_batch(COST, prompt=100, output=50, batch=4)

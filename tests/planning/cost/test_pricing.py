@@ -39,6 +39,10 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"capital": -1}, "--capital -1 is not the price of a card."),
     ({"life_years": float("inf")}, "--life-years inf is not a life in years."),
     ({"pue": 0.5}, "--pue 0.5 is not a power usage effectiveness."),
+    ({"price": 1, "capital": 2}, "--price and --capital both price a card."),
+    ({"price": 1, "discount": 0.4}, "--discount is off the list, and a price is given."),
+    ({"power_price": 0.2}, "--power-price is of a card that is owned."),
+    ({"price": 1, "life_years": 3}, "--life-years is of a card that is owned."),
     ({"price": True}, "--price True is not a price of one card for one hour."),
 ]
 

@@ -10,7 +10,7 @@ A list price is in US dollars; ``--exchange-rate`` is what one of them is in ``-
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -182,7 +182,7 @@ def pricing_of(
     said = (provider or "").strip()
     if said and not any(said.lower() in name.lower() for name in providers()):
         raise BadValue(f"No prices of {said[:40]!r} are listed.", f"Of: {', '.join(providers())}.")
-    return Pricing(
+    found = Pricing(
         price=_figure(price, "--price", "a price of one card for one hour"),
         currency=_currency(currency),
         exchange_rate=_figure(exchange_rate, "--exchange-rate", "a rate", above=0),
@@ -196,6 +196,21 @@ def pricing_of(
         whole=bool(whole_instances),
         power_w=_figure(power_watts, "--power-watts", "the power of a card"),
     )
+    owned = {"--life-years": life_years, "--power-price": power_price, "--pue": pue,
+             "--power-watts": power_watts}  # fmt: skip
+    _check_one_way(found, owned)
+    return found
+
+
+def _check_one_way(found: Pricing, owned: Mapping[str, object]) -> None:
+    """A card's hour is priced in one way; what belongs to another would be left out unseen."""
+    if found.price is not None and found.capital is not None:
+        raise BadValue("--price and --capital both price a card.", "Give one of them.")
+    if found.discount and (found.price is not None or found.capital is not None):
+        raise BadValue("--discount is off the list, and a price is given.", "Give one of them.")
+    stray = next((flag for flag, value in owned.items() if value is not None), None)
+    if stray is not None and found.capital is None:
+        raise BadValue(f"{stray} is of a card that is owned.", "Pass --capital too; it may be 0.")
 
 
 def _figure(given: object, flag: str, what: str, above: float = -1.0) -> float | None:

@@ -149,8 +149,37 @@ def test_files(watched: Watched, tmp_path: Any) -> None:
     page.get_by_label("A .gguf, a config.json or a start-up log").set_input_files(
         tmp_path / "start.log"
     )
-    watched.says("available kv bytes: 50 GiB")
+    watched.says("available kv: 50 GiB")
     watched.drawn()
+
+
+def test_a_trace(watched: Watched, tmp_path: Any) -> None:
+    """Chosen as a file it is sent; pasted it stands in the address too."""
+    trace = "arrival,prompt,output\n0,100,20\n1,300,20\n2,100,10\n"
+    (tmp_path / "trace.csv").write_text(trace)
+    page = watched.open("/simulate")
+    page.locator("summary", has_text="Real traffic").click()
+    page.get_by_label("Or a file").set_input_files(tmp_path / "trace.csv")
+    watched.says("3 of 3 requests")
+    watched.drawn()
+    page = watched.open("/simulate")
+    page.locator("summary", has_text="Real traffic").click()
+    page.get_by_label("Trace, a line of JSON each or CSV").fill(trace)
+    watched.says("3 of 3 requests")
+    watched.drawn()
+    page.reload()
+    watched.says("3 of 3 requests")
+
+
+@pytest.mark.parametrize("path", ["/explain", "/prefix"])
+def test_an_example(watched: Watched, path: str) -> None:
+    """An empty page is tried with a click, and left with back."""
+    page = watched.page
+    page.goto(f"{watched.server}{path}")
+    page.get_by_role("link", name="Try an example").click()
+    watched.says("How is this computed?")
+    page.go_back()
+    watched.says("Try an example")
 
 
 def test_the_theme_is_kept(watched: Watched) -> None:

@@ -53,11 +53,14 @@ def test_the_questions_are_of_all_kinds() -> None:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_examples(client: TestClient, verb: str) -> None:
-    """The example of the description is answered, by its schema."""
+    """The example of the description is a body as described, and is answered, by its schema."""
+    post = description()["paths"][f"/api/{verb}"]["post"]
+    body = post["requestBody"]["content"]["application/json"]["schema"]
     answer = client.post(f"/api/{verb}", json=example(VERBS[verb]))
     text = files("kvplan").joinpath(f"data/schemas/{verb}.json").read_text("utf-8")
 
     assert 200 == answer.status_code
+    assert Draft202012Validator(body).is_valid(example(VERBS[verb]))
     assert Draft202012Validator(json.loads(text)).is_valid(answer.json())
 
 

@@ -24,7 +24,7 @@ def tables(answer: ExplainAnswer) -> list[Table]:
 def _title(answer: ExplainAnswer) -> str:
     start = answer.start
     model, gpu = start.last("model"), start.last("gpu")
-    of = f" of {model.value}" if model is not None else ""
+    of = f" with {model.value}" if model is not None else ""
     on = f" on {gpu.value}" if gpu is not None else ""
     ended = "failed" if answer.failed else "started"
     return f"{start.engine} {start.version or ''} {ended}{of}{on}".replace("  ", " ")

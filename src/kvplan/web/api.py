@@ -29,6 +29,7 @@ TYPES: Mapping[str, dict[str, Any]] = {
     "text": {"type": "string"},
     "pairs": {"type": "object"},
 }
+READ: Mapping[str, Callable[[str], Any]] = {"whole": int, "number": float, "text": str}
 REFUSALS = {
     "400": "The question is wrong: what was asked, what was found, what works.",
     "404": "No model, card or engine has that name; near ones are named.",
@@ -113,9 +114,10 @@ def _path(verb: Verb) -> dict[str, Any]:
 
 
 def example(verb: Verb) -> dict[str, Any]:
-    """A question that is answered."""
+    """A question that is answered, each value of the type that its key has."""
     if verb.example:
-        return dict(verb.example)
+        fields = fields_of(verb.name)
+        return {key: READ[fields[key].kind](value) for key, value in verb.example.items()}
     return {verb.pasted[0]: TEXTS[verb.name]}
 
 

@@ -161,7 +161,7 @@ function fitted(spec, width, bare) {
   const walk = (part) => {
     if (!part || typeof part !== "object") return;
     if (compact && part.axis && part.axis.labelLimit) part.axis = { ...part.axis, labelLimit: 90 };
-    if (part.legend && part.legend.columns) part.legend = compact ? { ...part.legend, columns: Math.min(2, part.legend.columns), labelLimit: 105 } : part.legend;
+    if (compact && part.legend && part.legend.columns > 1) part.legend = { ...part.legend, columns: 2, labelLimit: 105 };
     Object.values(part).forEach(walk);
   };
   walk(spec);

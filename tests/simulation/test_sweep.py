@@ -116,6 +116,22 @@ def start(folder: Path) -> subprocess.Popen[bytes]:
     )
 
 
+def test_a_source_that_was_away_is_asked_again(tmp_path: Path) -> None:
+    """Its error is no answer to keep; that of a bad question is."""
+    for code, is_kept in (("source_unreachable", False), ("bad_value", True)):
+        Results(tmp_path).save(code, {"rate": 1.0}, {"error": {"code": code, "message": "…"}})
+        assert is_kept == (Results(tmp_path).find(code) is not None)
+
+
+def test_a_table_of_times_that_changed_is_another_question(tmp_path: Path) -> None:
+    table = tmp_path / "steps.csv"
+    table.write_text("a")
+    before = digest({"time": str(table)})
+    table.write_text("a longer one")
+
+    assert before != digest({"time": str(table)})
+
+
 def test_a_killed_sweep_goes_on_with_nothing_lost_or_done_twice(tmp_path: Path) -> None:
     """Killed without a word after some points; they stay as they are, and the rest is run."""
     folder = tmp_path / "points"

@@ -348,3 +348,18 @@ def test_texts_of_files(name: str, tmp_path: Path) -> None:
         len(answer.prompts),
         answer.reused_tokens,
     )
+
+
+def test_the_last_block_of_a_trace_is_as_long_as_the_prompt() -> None:
+    """Two prompts of 700 tokens with equal ids of 512: 700 are computed once, not 1,024."""
+    row = {"timestamp": 0, "input_length": 700, "output_length": 1, "hash_ids": [1, 2]}
+    (shared,) = kvplan.prefix(f"{json.dumps(row)}\n".encode() * 2).to_dict()["tree"]
+
+    assert [700, 700] == [shared["tokens"], shared["saved_tokens"]]
+
+
+def test_an_endless_list_of_prompts_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kvplan.simulation.prefix.reading.MOST_PROMPTS", 100)
+
+    with pytest.raises(BadFile, match="more than 100 prompts"):
+        kvplan.prefix(iter(lambda: "the same again", ""))

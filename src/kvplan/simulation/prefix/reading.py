@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     Units = NDArray[Any]
 
 MOST_UNITS = 512 * MIB  # of all prompts together
+MOST_PROMPTS = 2_000_000
 IDS = ("prompt_token_ids", "token_ids", "input_ids", "tokens")
 TEXTS = ("prompt", "text", "content", "input")
 
@@ -166,17 +167,19 @@ class _Texts:
                 self.rows += self._prompts(row)
             except (BadRow, NoMessages) as why:
                 self.held.skip(line, str(why))
-            if self.units > MOST_UNITS:
-                raise BadFile(
-                    f"{self.source} is more than {format_bytes(MOST_UNITS)}.",
-                    "Take less.",
-                )
+            self._check_size()
         if not self.rows:
             first = f" {self.held.skipped[0]}." if self.held.skipped else ""
             raise BadFile(f"There is no prompt in {self.source}.{first}")
         if self.of_ids and self.of_text:
             raise BadFile(f"{self.source} has both texts and ids of tokens.", "Pass one kind.")
         return self._done()
+
+    def _check_size(self) -> None:
+        if self.units > MOST_UNITS:
+            raise BadFile(f"{self.source} is more than {format_bytes(MOST_UNITS)}.", "Take less.")
+        if len(self.rows) > MOST_PROMPTS:
+            raise BadFile(f"{self.source} has more than {MOST_PROMPTS:,} prompts.", "Take less.")
 
     def _done(self) -> Prompts:
         estimated = self.of_text and self.encoder.estimated

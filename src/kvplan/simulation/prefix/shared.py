@@ -47,8 +47,10 @@ def shared_of(prompts: Prompts, tree: Tree) -> Shared:
 
 
 def _row(prompts: Prompts, depth: int, node: Node) -> SharedRow:
-    start, end = prompts.token_at(node.start), prompts.token_at(node.end)
     owner = prompts.rows[node.owner]
+    start, end = prompts.token_at(node.start), prompts.token_at(node.end)
+    if prompts.are_blocks:
+        end = min(end, owner.tokens)  # the last block of a prompt is seldom full
     return SharedRow(
         depth=depth,
         start=start,

@@ -46,6 +46,10 @@ def test_two_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert (0, "compare") == (status, answer["verb"])
     assert "same" in {row["verdict"] for row in answer["rows"] if row["name"] == "cached_tokens"}
 
+    folders = [str(tmp_path / "a"), str(tmp_path / "b")]
+    assert 0 == run(["measure", "compare", *folders, "-o", str(tmp_path / "both.svg")])
+    assert "output tokens/s" in (tmp_path / "both.svg").read_text()
+
 
 def test_a_server_whose_requests_all_fail_is_a_no(capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing was measured: exit status 1, and the kinds of failure are shown."""
@@ -74,6 +78,9 @@ REFUSED = {
     "two servers": (["http://127.0.0.1:9", "--embedded"], 2, "are two servers"),
     "weights of another": (["http://127.0.0.1:9", "--weights", "a.gguf"], 2, "are two servers"),
     "no such card": (["http://127.0.0.1:9", "--gpu", "abacus"], 2, "abacus"),
+    "a picture in no folder": (
+        ["http://127.0.0.1:9", "-o", f"{__file__}/a.svg"], 3, "cannot be written",
+    ),
     "a folder that is a file": (["http://127.0.0.1:9", "-o", __file__], 3, "cannot be written"),
     "one folder": (["compare", "/nowhere"], 2, "A comparison is of two folders"),
     "no folder": (["compare", "/nowhere", "/either"], 3, "cannot be read"),

@@ -13,8 +13,8 @@ def tables(answer: CompareAnswer) -> list[Table]:
     """Runs first, then what else differs."""
     rows = tuple(
         (
-            _run(row),
-            row.name.removesuffix("_s").removesuffix("_bytes").replace("_", " "),
+            row.title,
+            row.figure,
             _value(row, row.first),
             _value(row, row.second),
             NONE if row.ratio is None else f"× {row.ratio:.2f}",
@@ -33,25 +33,13 @@ def tables(answer: CompareAnswer) -> list[Table]:
 def records(answer: CompareAnswer) -> tuple[Sequence[str], Iterator[Sequence[object]]]:
     """The rows as values, for CSV."""
     columns = ("run", "figure", "first", "second", "ratio", "verdict")
-    rows = ((_run(r), r.name, r.first, r.second, r.ratio, r.verdict) for r in answer.rows)
+    rows = ((r.title, r.name, r.first, r.second, r.ratio, r.verdict) for r in answer.rows)
     return columns, rows
 
 
 def explanation(answer: CompareAnswer) -> list[str]:
     """How the verdicts are made."""
     return ["Same: within 5 %, which is what a repeated run differs by."]
-
-
-def _run(row: Compared) -> str:
-    run = row.run
-    length = f" {run['prompt']:,}" if run.get("prompt") else ""
-    pace = (
-        f"{run['concurrency']} at once" if run.get("rate") is None else f"{run['rate']:g} a second"
-    )
-    marks = ("" if run.get("reuse", True) else ", reuse off") + (
-        ", under pressure" if run.get("pressure") else ""
-    )
-    return f"{run['prefix']}{length}, {pace}{marks}"
 
 
 def _value(row: Compared, value: float) -> str:

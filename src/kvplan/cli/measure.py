@@ -119,7 +119,6 @@ def measure(
     import kvplan
     from kvplan.cli.bar import bar
     from kvplan.cli.show import show
-    from kvplan.measuring.folder import make_folder
 
     if target == "compare":
         return _compare(folders or [], as_json=as_json, explain=explain, output_file=output_file)
@@ -127,7 +126,7 @@ def measure(
         raise BadQuestion(f"{folders[0]!r} is one address too many.", "As in measure URL.")
     if target is not None:
         _warn(target)
-    folder = None if output_file is None or file_of(output_file) else make_folder(output_file)
+    folder = _place(output_file)
     with bar("measuring") as told:
         answer = kvplan.measure(
             target,
@@ -168,6 +167,22 @@ def file_of(output: str | None) -> str | None:
 
     known = (*TEXT_ENDINGS, *CHART_ENDINGS)
     return output if output is not None and output.lower().endswith(known) else None
+
+
+def _place(output: str | None) -> Path | None:
+    """The folder, made; None where there is none or a file: which then can be written, too."""
+    from kvplan.charts.base import load_altair
+    from kvplan.cli.show import CHART_ENDINGS
+    from kvplan.measuring.folder import make_folder
+
+    if output is None:
+        return None
+    if file_of(output) is None:
+        return make_folder(output)
+    if output.lower().endswith(CHART_ENDINGS):
+        load_altair()
+    make_folder(Path(output).parent)
+    return None
 
 
 def _keep(answer: MeasureAnswer, folder: Path) -> None:

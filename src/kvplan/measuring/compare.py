@@ -38,6 +38,23 @@ class Compared:
     ratio: float | None
     verdict: str
 
+    @property
+    def title(self) -> str:
+        """The run in few words."""
+        run = self.run
+        length = f" {run['prompt']}" if run["prompt"] else ""
+        rate = run["rate"]
+        pace = f"{run['concurrency']} at once" if rate is None else f"{rate} a second"
+        off = ", reuse off" if run["reuse"] is False else ""
+        return f"{run['prefix']}{length}, {pace}{off}{', under pressure' * bool(run['pressure'])}"
+
+    @property
+    def figure(self) -> str:
+        """The figure in words."""
+        if self.name.endswith("_per_s"):
+            return self.name.removesuffix("_per_s").replace("_", " ") + "/s"
+        return self.name.removesuffix("_s").removesuffix("_bytes").replace("_", " ")
+
     def to_dict(self) -> dict[str, Any]:
         """A row of ``rows``."""
         return asdict(self)

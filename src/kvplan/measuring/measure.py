@@ -298,17 +298,23 @@ def _tokens(given: int | str, flag: str, least: int) -> int:
     return tokens
 
 
-def _rate(given: object) -> float:
+def _number(given: object) -> float:
+    """What is no number is 0, which nobody takes."""
     try:
-        rate = float(str(given))
+        return float(str(given))
     except ValueError:
-        rate = 0.0
+        return 0.0
+
+
+def _rate(given: object) -> float:
+    rate = _number(given)
     if not 0 < rate <= MOST_RATE:
         raise BadValue(f"--rate {str(given)[:40]} is no number of requests a second.")
     return rate
 
 
-def _seconds(given: float, flag: str) -> float:
-    if not 0 < given <= 86_400:
-        raise BadValue(f"{flag} {given:g} is not from 0 to 86,400 seconds.")
-    return float(given)
+def _seconds(given: object, flag: str) -> float:
+    seconds = _number(given)
+    if not 0 < seconds <= 86_400:
+        raise BadValue(f"{flag} {str(given)[:40]} is not from 0 to 86,400 seconds.")
+    return seconds

@@ -163,6 +163,17 @@ def test_a_summary_is_drawn_anew_for_every_seed() -> None:
         kvplan.simulate(**asked, trace=TRACES / "azure2023_code.csv.gz", seeds=2)
 
 
+@pytest.mark.parametrize("several", [["--seeds", "2"], ["--sweep", "rate=1:2"], ["--find-rate"]])
+def test_standard_input_is_read_for_one_run(
+    several: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The second would find it empty."""
+    asked = ["simulate", "llama-3.1-8b", "--gpu", "h100-sxm-80gb", "--trace", "-", "--ttft", "1s"]
+
+    assert 2 == command([*asked, *several])
+    assert "Standard input is read once" in capsys.readouterr().err
+
+
 def test_a_tokenizer_is_not_fetched_offline(tmp_path: Path) -> None:
     """Of a trace of text, whose tokenizer is named."""
     trace = tmp_path / "chats.jsonl"

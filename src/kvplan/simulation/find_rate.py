@@ -17,6 +17,7 @@ from kvplan.planning.answer import Answer
 from kvplan.simulation.report import QUANTILES
 from kvplan.simulation.simulate import Progress, simulate
 from kvplan.simulation.sweep import PREEMPTS
+from kvplan.simulation.workload import check_read_again
 
 CLOSE: Final = 1.02  # the rates between which the answer lies, one over the other
 MOST_RUNS: Final = 40
@@ -131,6 +132,7 @@ def find_rate(
         BadQuestion: no goal, a closed loop, or what ``simulate`` cannot answer.
     """
     goal = _goal(ttft, tpot, percentile)
+    check_read_again(question.get("trace"))
     if question.get("concurrency") is not None:
         raise BadValue("A closed loop has no rate to find.", "Leave --concurrency out.")
     runs: list[tuple[float, dict[str, Any]]] = []

@@ -22,7 +22,7 @@ from kvplan.simulation.planned import Rules
 from kvplan.simulation.report import LEVEL, averaged, figures, intervals
 from kvplan.simulation.step_time import StepTime, step_time
 from kvplan.simulation.traffic import Traffic
-from kvplan.simulation.workload import Workload
+from kvplan.simulation.workload import Workload, check_read_again
 
 MOST_SEEDS = 1000
 Progress = Callable[[int, int], None]  # requests that have ended, of how many
@@ -297,8 +297,8 @@ def _runs(
     """A run a seed; of a trace there is but one."""
     first, count = seeds
     number = parse_count(count, "--seeds", MOST_SEEDS)
-    if number > 1 and work.trace == "-":
-        raise BadValue("Standard input is read once, and not for every seed.", "Pass a file.")
+    if number > 1:
+        check_read_again(work.trace)
     done, found = 0, []
     for seed in range(first, first + number):
         traffic = work.traffic(seed)

@@ -15,6 +15,7 @@ from kvplan.simulation.fast.kept import tell_first_time
 from kvplan.simulation.parallel import in_parallel
 from kvplan.simulation.results import Results, digest
 from kvplan.simulation.simulate import Progress, simulate
+from kvplan.simulation.workload import check_read_again
 
 PREEMPTS: Final = 0.01  # a share of preempted requests that says that the pool is full
 
@@ -95,6 +96,7 @@ def sweep(
         BadQuestion: an axis that is none, a backend that is not there.
         SourceUnreachable: the folder cannot be written.
     """
+    check_read_again(question.get("trace"))
     parsed = tuple(map(parse_axis, axes))
     wanted = points(parsed)
     kept = Results(results)

@@ -83,6 +83,16 @@ class Workload:
         )
 
 
+def check_read_again(trace: Any) -> None:
+    """Nothing where a trace can be read for several runs.
+
+    Raises:
+        BadValue: it is standard input.
+    """
+    if trace == "-":
+        raise BadValue("Standard input is read once, and not for several runs.", "Pass a file.")
+
+
 def _usual(concurrency: int | None) -> int:
     """Requests where none are named: enough that the tails are not those of the beginning."""
     return 1000 if concurrency is None else max(200, 10 * concurrency)

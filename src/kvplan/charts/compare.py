@@ -27,7 +27,7 @@ def chart(answer: CompareAnswer) -> Any:
     shades = {"better": green, "same": blue, "worse": orange}
     axis = alt.X(
         "ratio:Q",
-        title=f"times {answer.folders[0]}"[:120],
+        title=None,
         scale=alt.Scale(type="log"),
         axis=alt.Axis(format="~g"),
     )
@@ -40,6 +40,8 @@ def chart(answer: CompareAnswer) -> Any:
         alt.Chart(alt.Data(values=rows))
         .mark_circle(size=60)
         .encode(x=axis, y=alt.Y("run:N", sort=None, title=None), color=colour)
-        .properties(width=420)
-        .facet(row=alt.Row("figure:N", sort=None, title=None))
+        .properties(width=120)
+        .facet(
+            column=alt.Column("figure:N", sort=None, title=f"times {answer.folders[0]}"[:120]),
+        )
     )

@@ -90,7 +90,7 @@ def fit(
         int | None, typer.Option("--prefill-gpus", help="How many work on a prompt. Default: 1.")
     ] = None,
     link: Annotated[
-        str | None, typer.Option("--link", help="From those cards to these: 50GB/s.")
+        str | None, typer.Option("--link", help="Of each card, from those to these: 50GB/s.")
     ] = None,
     engine_version: Annotated[
         str | None, typer.Option("--engine-version", help="The engine's release.")

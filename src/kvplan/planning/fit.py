@@ -213,7 +213,7 @@ def fit(
         prefill_gpu: cards of another kind, or more of the same, that compute the prompts; ``gpu``
             decodes then, and the cache of each prompt is moved between them.
         prefill_gpus: how many of them work on a prompt; default: 1.
-        link: between the two, one way, as ``50GB/s``.
+        link: of each card, from those to these, as ``50GB/s``.
         weights_bytes: what the weights take, in place of what the source says.
         gpu_memory: one card's memory, in place of what its driver reports.
         free_memory: what one card has free at the start, where other processes hold some of it.

@@ -85,7 +85,7 @@ REFUSED = [
     ("fit", {"model": "gpt2", "gpu": "h100", "price": "NaN"}, "price 'NaN' is not a number."),
     ("fit", {"model": "gpt2", "gpu": "h100", "price": True}, "price 'True' is not a number."),
     ("fit", {"model": "gpt2", "gpu": {"a": 1}}, "gpu takes a text or a number."),
-    ("fit", {"model": ["gpt2", "gpt2"], "gpu": "h100"}, "model takes one."),
+    ("fit", {"model": ["gpt2", "gpt2"], "gpu": "h100"}, "model takes one value"),
     ("fit", {"model": "gpt2", "gpu": "h100", "max_num_seqs": [1]}, "takes a text"),
     ("fit", {"model": "gpt2", "gpu": "x" * 70000}, "longer than 65,536 characters"),
     ("size", {}, "size needs model."),

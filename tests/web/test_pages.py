@@ -223,9 +223,13 @@ def test_a_file_of_lines_is_what_the_page_asks_for(
 
 FIRST = {
     "/size?model=llama-3.1-8b&context=4k,32k,1m": ["32,768 tokens keeps 4 GiB", "131,072 B", "4 ×"],
+    "/simulate?model=gpt2&gpu=l4&rate=4&requests=9&prompt=2k": ["No request is served: 9 are too"],
     "/size?model=mamba-2.8b": ["none", "22.5 MiB"],
     "/advise?model=gpt2&users=2&context=1k": ["an hour for each user", "Plan the choice"],
-    "/simulate?model=gpt2&gpu=h100-sxm-80gb&rate=4&requests=20": ["p95; half within", "at most"],
+    "/simulate?model=gpt2&gpu=h100-sxm-80gb&rate=4&requests=20&prompt=99": [
+        "p95; half within",
+        "at most",
+    ],
 }
 
 
@@ -268,7 +272,10 @@ def test_what_the_server_gives_up_is_a_page() -> None:
     with TestClient(create_app(workers=Busy(), offline=True)) as client:
         pages = [client.get(path) for path in ("/", "/size", "/compare", "/api")]
         api = client.get("/api/size?model=gpt2")
+        part = client.get("/size?model=gpt2&part=answer").text
 
+    assert 'role="alert"' in part
+    assert "<html" not in part
     assert {429} == {page.status_code for page in pages}
     assert all("The server is busy. Ask again." in text(page.text) for page in pages)
     assert "The server is busy." == api.json()["error"]["message"]

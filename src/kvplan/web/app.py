@@ -86,14 +86,14 @@ class Served:
         """The response of one job."""
         found = await self.pool.do(Job(kind, verb, given, part, self.offline))
         if kind in ("page", "compare", "about") and found.media == JSON:
-            return self.page_of(found)
+            return self.page_of(found, part)
         return _response(found)
 
-    def page_of(self, found: Reply) -> Response:
-        """A refusal that was not worked out as a page, as one."""
+    def page_of(self, found: Reply, part: str) -> Response:
+        """A refusal that was not worked out as a page, as one, or as its part."""
         from kvplan.web.pages import refused
 
-        text = refused(json.loads(found.body)["error"])
+        text = refused(json.loads(found.body)["error"], part)
         return _response(Reply(found.status, HTML, text.encode("utf-8", "replace")))
 
 

@@ -147,7 +147,8 @@ def _read(field: Field, value: Any) -> Any:
         return _pairs(value)
     if isinstance(value, list):
         if not field.several or len(value) > MAX_VALUES:
-            raise BadValue(f"{field.name} takes {'fewer values' if field.several else 'one'}.")
+            most = f"{MAX_VALUES} values at most" if field.several else "one value"
+            raise BadValue(f"{field.name} takes {most}, and {len(value):,} are given.")
         return [_one(field, item) for item in value]
     return _one(field, value)
 

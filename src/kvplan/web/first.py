@@ -31,6 +31,9 @@ def first_of(answer: Answer, title: str) -> dict[str, Any]:
     if answer.verb == "simulate" and hasattr(answer, "figures"):
         found = answer.figures()
         subject, _, headline = title.rpartition(": ")
+        if found["rejected"] and not found["finished"]:
+            headline = f"No request is served: {found['rejected']:,} are too long for the plan."
+            return {"subject": subject, "headline": headline, "tiles": [], "good": False}
         return {"subject": subject, "headline": headline, "tiles": _simulate(found)}
     return {"subject": "", "headline": title, "tiles": []}
 

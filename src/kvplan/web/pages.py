@@ -53,9 +53,10 @@ def page(
     return status, templates().get_template(name).render(shown | choices(verb))
 
 
-def refused(error: Mapping[str, str]) -> str:
-    """A page that says why there is none."""
-    return str(templates().get_template("refused.html").render(error=error, near=[], here=""))
+def refused(error: Mapping[str, str], part: str = "") -> str:
+    """A page that says why there is none, or that part of it."""
+    name = "answer_refused.html" if part == "answer" else "refused.html"
+    return str(templates().get_template(name).render(error=error, near=[], here=""))
 
 
 def _api(verb: str, given: Mapping[str, Any]) -> str:

@@ -25,6 +25,8 @@ from kvplan.core.errors import BadQuestion
         ({"passages": 65}, "--passages 65 is not a number from 0 to 64"),
         ({"passage": 10}, "--passage 10 is not a number from 64"),
         ({"needles": "10"}, "--needles 10 is not a number from 64"),
+        ({"needles": [192, 10]}, "--needles 10 is not a number from 64"),
+        ({"caches": ["full", "zip"]}, "No cache is named 'zip'"),
         ({"prompt": 0}, "--prompt 0 is not a whole number from 1"),
         ({"output": "x"}, "'x' is not a number of tokens"),
         ({"threads": 0}, "--threads 0 is not a whole number from 1"),

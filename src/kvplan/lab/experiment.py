@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kvplan.core.errors import BadValue
@@ -25,7 +26,7 @@ WARM_UP: Final = 8  # tokens of a first pass that nobody times
 
 
 def lab(
-    model: str | None = None,
+    model: str | Path | None = None,
     *,
     caches: str | Sequence[str] = "",
     prompt: int | str = 512,
@@ -38,7 +39,7 @@ def lab(
     text: str | None = None,
     passages: int = 3,
     passage: int | str = 512,
-    needles: str = "192,384",
+    needles: int | str | Sequence[int | str] = "192,384",
     requests: int = 4,
     compile: float = 0,
     device: str | None = None,
@@ -102,7 +103,8 @@ def lab(
     if progress:
         progress("loading the model", 0, 1)
     words = read_text(text, offline=offline)
-    loaded = load(model, device=device, dtype=dtype, threads=threads, offline=offline)
+    source = None if model is None else str(model)
+    loaded = load(source, device=device, dtype=dtype, threads=threads, offline=offline)
     most = loaded.described.max_context_tokens
     if most and question.longest > most:
         raise BadValue(f"{question.longest:,} tokens are asked for; the model takes {most:,}.")

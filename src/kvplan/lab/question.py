@@ -55,7 +55,7 @@ def ask(
     block_size: int,
     passages: int,
     passage: int | str,
-    needles: str,
+    needles: int | str | Sequence[int | str],
     requests: int,
     compile_s: float,
 ) -> Question:
@@ -64,7 +64,7 @@ def ask(
     Raises:
         BadQuestion: a cache or number that cannot be read, or numbers that do not go together.
     """
-    names = caches if isinstance(caches, str) else ",".join(caches)
+    names = _listed(caches)
     sizes = Sizes(
         tokens=0,
         budget=parse_count(parse_tokens(budget), "--budget", MAX_TOKENS),
@@ -76,7 +76,7 @@ def ask(
     _check(sizes)
     if not 0 <= passages <= MAX_PASSAGES:
         raise BadValue(f"--passages {passages} is not a number from 0 to {MAX_PASSAGES}.")
-    lengths = tuple(parse_tokens(one) for one in needles.split(",", 16) if one.strip())
+    lengths = tuple(parse_tokens(one) for one in _listed(needles).split(",", 16) if one.strip())
     return Question(
         kinds=tuple(find(names)),
         prompt=parse_count(parse_tokens(prompt), "--prompt", MAX_TOKENS),
@@ -88,6 +88,11 @@ def ask(
         requests=parse_count(requests, "--requests", MAX_REQUESTS),
         compile_s=_compile_s(compile_s),
     )
+
+
+def _listed(given: int | str | Sequence[int | str]) -> str:
+    """Several as a flag has them, ``192,384``."""
+    return str(given) if isinstance(given, int | str) else ",".join(map(str, given))
 
 
 def _check(sizes: Sizes) -> None:

@@ -34,6 +34,7 @@ def test_the_image_is_of_the_vendor(form: str, gpu: str, engine: str, image: str
 
     assert f"image: {image}" in text
     assert ("docker build" in text) == image.startswith("local/")
+    assert "HF_TOKEN" in text
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from kvplan.planning.advise.serving import host_cards
 COMMAND: Final = "command"
 COMPOSE: Final = "compose"
 K8S: Final = "k8s"
+TOKEN: Final = "HF_TOKEN"  # gated weights; what the shell or an optional secret has
 RESOURCE: Final = {"NVIDIA": "nvidia.com/gpu", "AMD": "amd.com/gpu"}
 
 
@@ -157,16 +158,18 @@ def _service(server: Server, place: int, replicas: int) -> str:
             f"            - driver: nvidia\n              device_ids: {json.dumps(ids)}\n"
             "              capabilities: [gpu]\n"
         )
+        settings = [TOKEN]
     else:
         cards = '    devices: ["/dev/kfd", "/dev/dri"]\n    group_add: [video]\n'
         cards += "    security_opt: [seccomp=unconfined]\n"
-        cards += f'    environment: ["HIP_VISIBLE_DEVICES={",".join(ids)}"]\n'
+        settings = [TOKEN, f"HIP_VISIBLE_DEVICES={','.join(ids)}"]
     return (
         f"  {name}:\n    image: {server.image}\n{entry}"
         f"    command: {json.dumps(server.args)}\n"
         f'    ports: ["{server.port + place}:{server.port}"]\n'
         "    ipc: host\n"
         "    volumes: [models:/root/.cache/huggingface]\n"
+        f"    environment: {json.dumps(settings)}\n"
         f"{cards}"
         "    restart: unless-stopped\n"
     )
@@ -195,6 +198,9 @@ spec:
           image: {server.image}
 {entry}          args: {json.dumps(server.args)}
           ports: [{{containerPort: {server.port}}}]
+          env:
+            - name: {TOKEN}
+              valueFrom: {{secretKeyRef: {{name: huggingface, key: token, optional: true}}}}
           resources:
             limits: {{{resource}: {server.gpus}}}
           startupProbe:

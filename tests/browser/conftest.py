@@ -39,7 +39,7 @@ def serving() -> Iterator[str]:
     )
     address = f"http://127.0.0.1:{port}"
     try:
-        for _ in range(200):
+        for _ in range(1200):
             try:
                 urllib.request.urlopen(f"{address}/static/icon.svg", timeout=1).close()
                 break

@@ -2,7 +2,8 @@
 
     verbs ─► fields ─► ask          which questions there are, their keys, the answer to one
     jobs ─► worker ─► workers       one piece of work; the process that does it; the pool of them
-    view, forms, logs_view          what a template needs of an answer
+    warm                            compiles the simulator behind them
+    first, view, forms, marked      what a template needs of an answer
     pages, api ─► app ─► serve      routes, the application with its limits, the server
 
 Questions are answered in worker processes that open no file and no address that a question names,

@@ -167,7 +167,7 @@ function fitted(spec, width, bare) {
   walk(spec);
   if (bare) delete spec.title;
   if (spec.vconcat) {
-    for (const panel of spec.vconcat) panel.width = width - (compact ? 70 : 150);
+    for (const panel of spec.vconcat) panel.width = width - 75;
     return spec;
   }
   spec.width = "container";

@@ -16,10 +16,10 @@ ASKED: dict[str, Any] = {
 }  # fmt: skip
 
 
-def apart(**changed: Any) -> dict[str, Any]:
+def apart(model: str = "qwen3-32b", **changed: Any) -> dict[str, Any]:
     """The JSON's object."""
     asked = {**ASKED, "prefill_gpu": "h100-sxm-80gb", "link": "50GB/s"} | changed
-    answer = kvplan.fit("qwen3-32b", **asked)
+    answer = kvplan.fit(model, **asked)
     found = answer.to_dict()["disaggregated"]
     assert isinstance(found, dict)
     return found
@@ -109,3 +109,28 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert apart() == json.loads(capsys.readouterr().out)["disaggregated"]
     assert 0 == run(words)
     assert "its cache over the link" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("model", "changed", "whole", "ranks"),
+    [
+        ("qwen3-32b", {"gpus": 2, "tensor_parallel_size": 2}, 8000 * 262_144, 2),
+        (
+            "deepseek-v3",
+            {"gpus": 8, "tensor_parallel_size": 1, "data_parallel_size": 8,
+             "enable_expert_parallel": True, "prefill_gpu": "h200", "prefill_gpus": 8},
+            8000 * 70_272,
+            1,
+        ),
+    ],
+)  # fmt: skip
+def test_every_rank_of_a_request_takes_its_part(
+    model: str, changed: dict[str, Any], whole: int, ranks: int
+) -> None:
+    """Tensor parallel ranks share a request's cache and have a link each; under attention's data
+    parallelism it is on one of them.
+    """
+    found = apart(model, **changed)
+
+    assert pytest.approx(whole, rel=0.02) == found["moved_bytes"]
+    assert pytest.approx(whole / ranks / 50e9, rel=0.02) == found["transfer_s"]

@@ -12,8 +12,9 @@ from kvplan.planning.speed.estimate import estimate
 class Disaggregated:
     """One request's way: prefill, move, decode; and how many prefill ranks feed one decoding plan.
 
-    ``moved_bytes`` are one request's, over all ranks of the decoding side. ``prefills_per_decoder``
-    is the number of prefill plans that keep the decoding plan's batch full.
+    ``moved_bytes`` are one request's, over the ranks that keep it; ``transfer_s`` is of one rank's
+    part, as each has a link of its own. ``prefills_per_decoder`` is the number of prefill plans
+    that keep the decoding plan's batch full.
     """
 
     prefill_s: float
@@ -44,14 +45,15 @@ def disaggregated(
     if first is None or second is None or link_bytes_per_s < 1:
         return None
     prefill = first.prefill_s(prompt)
-    moved = decoder.sequence_bytes(prompt) * second.batching.group
-    transfer = moved / link_bytes_per_s
+    part = decoder.sequence_bytes(prompt)  # of each rank that keeps the request
+    ranks = max(1, decoder.node.gpus // second.ranks)
+    transfer = part / link_bytes_per_s
     layers = max(1, len(decoder.model.blocks))
     step = second.decode_s(batch, prompt + output // 2)
     arriving = batch / (max(1, output) * step)
     return Disaggregated(
         prefill_s=prefill,
-        moved_bytes=moved,
+        moved_bytes=part * ranks,
         transfer_s=transfer,
         ttft_s=prefill + max(transfer - prefill, transfer / layers) + step,
         tpot_s=step,

@@ -74,8 +74,9 @@ class Outcome:
 
     @property
     def order(self) -> tuple[float, ...]:
-        """The better is the less: goals met, cost (cards where no price is known), room to the
-        goals, formats that change the answers, cards, pace.
+        """The better is the less: goals met (or missed by as much, to two digits: estimates hold no
+        more), cost (cards where no price is known), room to the goals, formats that change the
+        answers, cards, pace.
         """
         cost = self.per_hour
         candidate = self.sized.candidate
@@ -83,7 +84,7 @@ class Outcome:
         changed = variant.made * 2 + CHANGED.get(variant.stored, MOST_CHANGED)
         served = self.served
         return (
-            0.0 if self.meets else max(miss.ratio for miss in self.misses),
+            0.0 if self.meets else float(f"{max(miss.ratio for miss in self.misses):.2g}"),
             float(cost is None),
             float(self.gpus) if cost is None else cost,
             float(self.is_tight),

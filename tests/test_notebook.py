@@ -55,3 +55,12 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert "<table>" in page
     assert "<img" not in page
+
+
+def test_where_no_page_can_be_shown() -> None:
+    """The bundle has the page, and one line with the names of the figures."""
+    bundle = ANSWERS["size"]()._repr_mimebundle_(include=None)
+
+    assert {"text/plain", "text/html"} == set(bundle)
+    assert "bytes_per_token" in bundle["text/plain"]
+    assert "\n" not in bundle["text/plain"]

@@ -24,6 +24,12 @@ class Answer:
         show = type(self).shown_by
         return None if show is None else show(self)
 
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        """For a notebook: its page, and where that cannot be shown the names of its figures."""
+        shown = self._repr_html_()
+        plain = f"kvplan {self.verb}: {', '.join(self.body())} (to_dict() has them)"
+        return {"text/plain": plain} | ({} if shown is None else {"text/html": shown})
+
     def body(self) -> dict[str, Any]:
         """The verb's own keys."""
         raise NotImplementedError

@@ -74,9 +74,9 @@ class Outcome:
 
     @property
     def order(self) -> tuple[float, ...]:
-        """The better is the less: goals met (or missed by as much, to two digits: estimates hold no
-        more), cost (cards where no price is known), room to the goals, formats that change the
-        answers, cards, pace.
+        """The better is the less: goals met (the worst miss, then all together, to the two digits
+        that estimates hold), cost (cards where no price is known), room to the goals, formats that
+        change the answers, cards, pace.
         """
         cost = self.per_hour
         candidate = self.sized.candidate
@@ -84,7 +84,8 @@ class Outcome:
         changed = variant.made * 2 + CHANGED.get(variant.stored, MOST_CHANGED)
         served = self.served
         return (
-            0.0 if self.meets else float(f"{max(miss.ratio for miss in self.misses):.2g}"),
+            _two_digits(max((miss.ratio for miss in self.misses), default=0.0)),
+            _two_digits(sum(miss.ratio for miss in self.misses)),
             float(cost is None),
             float(self.gpus) if cost is None else cost,
             float(self.is_tight),
@@ -92,6 +93,10 @@ class Outcome:
             self.gpus,
             served.tpot_s if served else NEVER,
         )
+
+
+def _two_digits(value: float) -> float:
+    return float(f"{value:.2g}")
 
 
 def outcome(sized: Sized, goal: Goal, replicas: int) -> Outcome:

@@ -326,7 +326,7 @@ def _beaten_by(one: Outcome, first: Outcome) -> str:
     """What decides between two of one cost."""
     if one.is_tight and not first.is_tight:
         return "and may miss them within the band"
-    mine, other = one.order[-3:], first.order[-3:]
+    mine, other = one.merit[-3:], first.merit[-3:]
     said = ("in a format that changes more", "with more cards", "and is no faster")
     return next((word for word, a, b in zip(said, mine, other, strict=True) if a > b), said[-1])
 

@@ -75,8 +75,15 @@ class Outcome:
     @property
     def order(self) -> tuple[float, ...]:
         """The better is the less: goals met (the worst miss, then all together, to the two digits
-        that estimates hold), cost (cards where no price is known), room to the goals, formats that
-        change the answers, cards, pace.
+        that estimates hold), then merit.
+        """
+        ratios = [miss.ratio for miss in self.misses]
+        return (_two_digits(max(ratios, default=0.0)), _two_digits(sum(ratios)), *self.merit)
+
+    @property
+    def merit(self) -> tuple[float, ...]:
+        """Whatever the goals, the better is the less: cost (cards where no price is known), room to
+        the goals, formats that change the answers, cards, pace.
         """
         cost = self.per_hour
         candidate = self.sized.candidate
@@ -84,8 +91,6 @@ class Outcome:
         changed = variant.made * 2 + CHANGED.get(variant.stored, MOST_CHANGED)
         served = self.served
         return (
-            _two_digits(max((miss.ratio for miss in self.misses), default=0.0)),
-            _two_digits(sum(miss.ratio for miss in self.misses)),
             float(cost is None),
             float(self.gpus) if cost is None else cost,
             float(self.is_tight),

@@ -149,7 +149,7 @@ def _widest(one: Sized, free: Goal, found: Outcome) -> Outcome:
 
 
 def _cheaper(one: Outcome, other: Outcome) -> bool:
-    return one.order[1:] < other.order[1:]
+    return one.merit < other.merit
 
 
 def _fewer(candidates: list[Sized], goal: Goal) -> Relaxed | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from kvplan.core.errors import BadValue
-from kvplan.planning.advise.amounts import parse_seconds
+from kvplan.planning.amounts import parse_seconds
 from kvplan.planning.answer import Answer
 from kvplan.simulation.report import QUANTILES
 from kvplan.simulation.simulate import Progress, simulate

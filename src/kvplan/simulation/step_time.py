@@ -22,7 +22,7 @@ from kvplan.core.errors import BadFile, BadValue
 from kvplan.core.step import AttentionCost, Knot, StepCost
 from kvplan.core.units import format_seconds
 from kvplan.engines.base import EnginePlan
-from kvplan.planning.advise.amounts import parse_seconds
+from kvplan.planning.amounts import parse_seconds
 from kvplan.planning.speed import bound, estimate
 from kvplan.readers import reach
 

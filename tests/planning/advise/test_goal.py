@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kvplan.core.errors import BadValue
-from kvplan.planning.advise.amounts import parse_budget, parse_rate, parse_seconds
 from kvplan.planning.advise.goal import quantile_of_sum, read_goal
+from kvplan.planning.amounts import parse_budget, parse_rate, parse_seconds
 from kvplan.simulation.lengths import Fixed, Uniform
 
 AMOUNTS: list[tuple[Any, Any, float]] = [

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from kvplan.core.errors import BadValue
 from kvplan.core.units import parse_count, parse_tokens
-from kvplan.planning.advise.amounts import (
+from kvplan.planning.amounts import (
     parse_budget,
     parse_pause,
     parse_percentile,

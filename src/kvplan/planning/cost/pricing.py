@@ -10,13 +10,14 @@ A list price is in US dollars; ``--exchange-rate`` is what one of them is in ``-
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from kvplan.core.device import Device
 from kvplan.core.errors import BadValue
 from kvplan.core.units import round_up
+from kvplan.planning.amounts import parse_share
 from kvplan.readers.prices import KINDS, ON_DEMAND, ListPrice, cheapest, providers
 
 USD: Final = "USD"
@@ -174,7 +175,7 @@ def pricing_of(
     if price_kind not in PRICE_KINDS:
         known = ", ".join(PRICE_KINDS)
         raise BadValue(f"--price-kind {str(price_kind)[:40]!r} is not one of {known}.")
-    off = _share(discount)
+    off = 0.0 if discount is None else parse_share(discount, "--discount", "0.4 or 40%")
     if price_kind == RESERVED and price is None and capital is None and not off:
         raise BadValue(
             "No reserved price is listed.", "Pass --price, or --discount off the on-demand list."
@@ -226,21 +227,6 @@ def _figure(given: object, flag: str, what: str, above: float = -1.0) -> float |
 def _or(given: object, flag: str, what: str, usual: float, above: float = -1.0) -> float:
     found = _figure(given, flag, what, above)
     return usual if found is None else found
-
-
-def _share(given: float | str | None) -> float:
-    """``0.4`` or ``40%``."""
-    if given is None:
-        return 0.0
-    text = str(given).strip()
-    read: Callable[[str], float] = float
-    try:
-        found = read(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        found = -1.0
-    if not 0 <= found < 1:
-        raise BadValue(f"--discount {text[:40]} is not a share below 1.", "Write 0.4 or 40%.")
-    return found
 
 
 def _currency(given: str) -> str:

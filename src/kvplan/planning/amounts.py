@@ -85,7 +85,7 @@ def parse_percentile(given: float | str, what: str) -> float:
     return share
 
 
-def parse_share(given: float | str, what: str) -> float:
+def parse_share(given: float | str, what: str, example: str = "0.9 or 90%") -> float:
     """``0.9`` or ``90%``, from 0 and below 1.
 
     Raises:
@@ -97,7 +97,7 @@ def parse_share(given: float | str, what: str) -> float:
     except ValueError:
         share = -1.0
     if not 0 <= share < 1:
-        raise BadValue(f"{what} {text[:40]} is not a share below 1.", "Write 0.9 or 90%.")
+        raise BadValue(f"{what} {text[:40]} is not a share below 1.", f"Write {example}.")
     return share
 
 

@@ -11,7 +11,7 @@ A server owns its queues and its cache and knows no clock; what a step takes is 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -184,6 +184,16 @@ class Server(ABC):
             BadQuestion: the engine cannot, as it is modelled here.
         """
         raise BadQuestion(f"{type(self).__name__} takes no cache from another server.")
+
+    def advance(self, chunks: Iterable[tuple[Request, int]]) -> None:
+        """Each that runs has computed its chunk or, once it answers, its next token."""
+        chunked = dict(chunks)
+        for request in self.running:
+            length = chunked.get(request, 1 if request.generated else 0)
+            request.computed += length
+            self.counts.computed_tokens += length if request in chunked else 0
+            if length and not request.left:
+                self.emit(request)
 
     def emit(self, request: Request) -> None:
         """A token of its answer is out."""

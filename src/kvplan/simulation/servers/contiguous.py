@@ -99,16 +99,8 @@ class ContiguousServer(Server):
 
     def end_step(self) -> list[Request]:
         """Tokens come out; who is done gives its whole run back."""
-        chunked = dict(self.chunks)
-        finished = []
-        for request in self.running:
-            length = chunked.get(request, 1 if request.generated else 0)
-            request.computed += length
-            self.counts.computed_tokens += length if request in chunked else 0
-            if length and not request.left:
-                self.emit(request)
-            if request.done:
-                finished.append(request)
+        self.advance(self.chunks)
+        finished = [request for request in self.running if request.done]
         self.running = [request for request in self.running if not request.done]
         for request in finished:
             self.runs.remove(self.places.pop(request))

@@ -114,17 +114,10 @@ class LlamaServer(Server):
 
     def end_step(self) -> list[Request]:
         """Tokens come out; a slot that is done keeps its cache."""
-        chunked = dict(self.chunks)
-        finished = []
-        for request in self.running:
-            length = chunked.get(request, 1 if request.generated else 0)
-            request.computed += length
-            self.counts.computed_tokens += length if request in chunked else 0
-            if length and not request.left:
-                self.emit(request)
-            # process_token: without context shift a full slot ends the answer.
-            if request.done or request.computed + 1 >= self.settings.slot_cells:
-                finished.append(request)
+        self.advance(self.chunks)
+        # process_token: without context shift a full slot ends the answer.
+        full = self.settings.slot_cells - 1
+        finished = [r for r in self.running if r.done or r.computed >= full]
         for request in finished:
             self._leave(request)
         return finished

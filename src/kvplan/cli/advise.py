@@ -159,6 +159,7 @@ def advise(
     from kvplan.cli.bar import bar
     from kvplan.cli.engine_flags import parse_carried
     from kvplan.cli.show import show
+    from kvplan.engines.names import keywords_of
 
     flags = parse_carried(engine_flag)
     with bar("simulating") as progress:
@@ -203,7 +204,7 @@ def advise(
             offline=offline,
             calibration=calibration,
             progress=progress,
-            **{name.lstrip("-").replace("-", "_"): text for name, text in flags.items()},
+            **keywords_of(flags),
         )
     status = 0 if answer.best else 1
     if emit is not None and not as_json:

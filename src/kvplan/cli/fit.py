@@ -145,6 +145,7 @@ def fit(
     import kvplan
     from kvplan.cli.engine_flags import parse_carried
     from kvplan.cli.show import show
+    from kvplan.engines.names import keywords_of
 
     flags = parse_carried(engine_flag)
     answer = kvplan.fit(
@@ -185,7 +186,7 @@ def fit(
         encoder_tokens=encoder_tokens,
         assume=assume,
         offline=offline,
-        **{name.lstrip("-").replace("-", "_"): text for name, text in flags.items()},
+        **keywords_of(flags),
     )
     show(answer, as_json=as_json, explain=explain, output_file=output_file)
     return 0 if answer.fits else 1

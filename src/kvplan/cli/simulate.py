@@ -189,6 +189,7 @@ def _answer(question: dict[str, Any], given: dict[str, Any]) -> Any:
     """One simulation, a replay, a sweep or a search, whichever is asked for."""
     from kvplan.cli.bar import bar
     from kvplan.cli.engine_flags import parse_carried
+    from kvplan.engines.names import keywords_of
     from kvplan.simulation.needed import check_installed
 
     check_installed()
@@ -197,7 +198,7 @@ def _answer(question: dict[str, Any], given: dict[str, Any]) -> Any:
 
         return replay_file(given["replay"])
     flags = parse_carried(given["engine_flag"])
-    question |= {name.lstrip("-").replace("-", "_"): text for name, text in flags.items()}
+    question |= keywords_of(flags)
     with bar("simulating") as progress:
         if given["find_rate"]:
             from kvplan.simulation.find_rate import find_rate

@@ -21,6 +21,7 @@ from kvplan.core.model import Model
 from kvplan.core.pool import Pool
 from kvplan.core.tier import Tier
 from kvplan.engines.flags import FlagTable
+from kvplan.engines.names import flags_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +77,7 @@ class Asked:
 
     def with_flags(self, **changed: Any) -> Asked:
         """The same with some flags changed: ``max_model_len=4096``."""
-        named = {f"--{key.replace('_', '-')}": value for key, value in changed.items()}
-        return replace(self, flags={**self.flags, **named})
+        return replace(self, flags={**self.flags, **flags_of(changed)})
 
 
 class Capacity(NamedTuple):

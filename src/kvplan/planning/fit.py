@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from kvplan.core.units import format_bytes
 from kvplan.engines.base import EnginePlan
+from kvplan.engines.names import flags_of
 from kvplan.planning.answer import Answer
 from kvplan.planning.cost import Cost, cost_of
 from kvplan.planning.cost.pricing import USD, pricing_of
@@ -250,7 +251,7 @@ def fit(
         engine_version=engine_version,
         gpus=gpus,
         set=set,
-        flags={f"--{key.replace('_', '-')}": value for key, value in flags.items()},
+        flags=flags_of(flags),
     )
     workload = workload_of(prompt, output, acceptance)
     prefill = prefill_of(prefill_gpu, prefill_gpus, link, workload)

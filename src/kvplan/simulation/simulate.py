@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from kvplan.core.errors import BadValue
 from kvplan.core.units import parse_count
 from kvplan.engines.base import EnginePlan
+from kvplan.engines.names import flags_of
 from kvplan.planning.answer import Answer
 from kvplan.planning.joined import join
 from kvplan.planning.question import Question, ask
@@ -219,7 +220,7 @@ def simulate(
         engine_version=engine_version,
         gpus=gpus,
         set=set,
-        flags={f"--{key.replace('_', '-')}": value for key, value in flags.items()},
+        flags=flags_of(flags),
     )
     question = ask(
         asked.model,

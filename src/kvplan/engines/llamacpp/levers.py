@@ -12,6 +12,7 @@ from kvplan.engines.base import Change, EnginePlan
 from kvplan.engines.llamacpp.caches import row_bytes
 from kvplan.engines.llamacpp.nearest import context_that_fits, layers_that_fit
 from kvplan.engines.llamacpp.plan import LlamaPlan
+from kvplan.engines.names import flags_of
 
 MOST_SLOTS: Final = 256
 SMALL_BATCH: Final = 128
@@ -23,7 +24,7 @@ def changes_of(plan: EnginePlan) -> Iterator[Change]:
     settings, asked = plan.settings, plan.asked
 
     def other(name: str, said: str, note: str = "", **flags: Any) -> Change:
-        changed = replace(asked, flags={**asked.flags, **_named(flags)})
+        changed = replace(asked, flags={**asked.flags, **flags_of(flags)})
         return Change(name, said, plan.model, plan.node, changed, note)
 
     if not plan.starts:
@@ -86,10 +87,6 @@ def _that_start(plan: LlamaPlan) -> Iterator[Change]:
     if layers := layers_that_fit(plan.layout, plan.node):
         note = "the other layers, and their cache, are in host memory: slower"
         yield flagged("fewer layers on the cards", "--n-gpu-layers", layers, note)
-
-
-def _named(flags: dict[str, Any]) -> dict[str, Any]:
-    return {f"--{name.replace('_', '-')}": value for name, value in flags.items()}
 
 
 def _divides(plan: LlamaPlan, kind: str) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 from kvplan.core.device import Device
 from kvplan.core.errors import BadValue
 from kvplan.core.model import Model
+from kvplan.engines.names import flags_of
 from kvplan.engines.registry import engine_of
 from kvplan.planning.advise.answer import AdviseAnswer
 from kvplan.planning.advise.confirm import Progress, Simulated, confirm
@@ -155,7 +156,7 @@ def advise(
         version=engine_version,
         pricing=pricing,
         quantise=allow_quantise,
-        given=named.flags.parse({f"--{k.replace('_', '-')}": v for k, v in flags.items()}),
+        given=named.flags.parse(flags_of(flags)),
         calibration=None if calibration is None else read_calibration(calibration),
     )
     compared = None if api is None else _hosted(api, goal, models[0], pricing)

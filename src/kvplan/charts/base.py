@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kvplan.core.errors import BadValue
+from kvplan.core.errors import not_installed
 
 # Okabe and Ito's colours, told apart with any colour vision; their black is a grey here, which is
 # seen on a dark page too, and two more greys tell the ninth and the tenth from the others.
@@ -38,10 +38,7 @@ def load_altair() -> Any:
         import altair
         import vl_convert  # noqa: F401  (what altair saves pictures with)
     except ImportError:
-        raise BadValue(
-            "A plot needs the plot extra, which is not installed.",
-            "Install it with: pip install 'kvplan[plot]'",
-        ) from None
+        raise not_installed("A plot needs the plot extra", "plot") from None
     return altair
 
 

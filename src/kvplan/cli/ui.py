@@ -22,7 +22,7 @@ def ui(
     offline: Offline = False,
 ) -> None:
     """The page: the same answers in a browser, and as JSON under /api/."""
-    from kvplan.core.errors import BadValue, SourceUnreachable
+    from kvplan.core.errors import BadValue, SourceUnreachable, not_installed
 
     try:
         import fastapi  # noqa: F401
@@ -32,10 +32,7 @@ def ui(
 
         from kvplan.web.serve import is_loopback, run
     except ImportError:
-        raise BadValue(
-            "The page needs the ui extra, which is not installed.",
-            "Install it with: pip install 'kvplan[ui]'",
-        ) from None
+        raise not_installed("The page needs the ui extra", "ui") from None
     if not 0 < port < 65536:
         raise BadValue(f"--port {port} is none.", "Give one from 1 to 65535.")
     if not is_loopback(host):

@@ -75,3 +75,10 @@ class SourceUnreachable(KvplanError):
 
     code = "source_unreachable"
     exit_status = 3
+
+
+def not_installed(what: str, extra: str) -> BadValue:
+    """The error of an extra that is missing; ``what`` is as in "A plot needs the plot extra"."""
+    return BadValue(
+        f"{what}, which is not installed.", f"Install it with: pip install 'kvplan[{extra}]'"
+    )

@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, Final
 
-from kvplan.core.errors import BadFile, BadValue, SourceUnreachable
+from kvplan.core.errors import BadFile, SourceUnreachable, not_installed
 from kvplan.measuring.answer import MeasureAnswer
 from kvplan.measuring.summary import Measured
 
@@ -105,10 +105,7 @@ def _parquet(path: Path, rows: Iterable[dict[str, Any]]) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError:
-        raise BadValue(
-            "A folder of measurements needs pyarrow, which is not installed.",
-            "Install it with: pip install 'kvplan[measure]'",
-        ) from None
+        raise not_installed("A folder of measurements needs pyarrow", "measure") from None
     pq.write_table(pa.Table.from_pylist(list(rows)), path)
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from kvplan.core.errors import BadQuestion, BadValue
+from kvplan.core.errors import BadQuestion, BadValue, not_installed
 from kvplan.core.units import parse_count, parse_tokens, round_up
 from kvplan.measuring.answer import MeasureAnswer
 from kvplan.measuring.bandwidth import host_bandwidth
@@ -219,10 +219,7 @@ def _workload(
 
         traffic = read_traffic(str(source), requests=requests or MOST_OF_A_TRACE)
     except ImportError:
-        raise BadValue(
-            "--workload needs numpy, which is not installed.",
-            "Install it with: pip install 'kvplan[measure]'",
-        ) from None
+        raise not_installed("--workload needs numpy", "measure") from None
     return Workload(
         traffic=traffic,
         salt=uuid.uuid4().hex[:12],

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from typing import IO, Final
 
-from kvplan.core.errors import BadValue, SourceUnreachable
+from kvplan.core.errors import SourceUnreachable, not_installed
 from kvplan.measuring.embedded.settings import Settings
 
 START_S: Final = 120.0
@@ -38,10 +38,7 @@ def serving(settings: Settings) -> Iterator[Served]:
         SourceUnreachable: it does not start, with the last it said.
     """
     if find_spec("xllamacpp") is None:
-        raise BadValue(
-            "--embedded needs xllamacpp, which is not installed.",
-            "Install it with: pip install 'kvplan[measure]'",
-        )
+        raise not_installed("--embedded needs xllamacpp", "measure")
     command = [sys.executable, "-m", "kvplan.measuring.embedded.serve"]
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(

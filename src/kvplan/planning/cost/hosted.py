@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from kvplan.core.errors import BadValue, UnknownName
+from kvplan.core.errors import UnknownName, not_installed
 
 HOUR_S: Final = 3600.0
 NOON: Final = 12  # UTC; some providers ask less at night
@@ -73,10 +73,7 @@ def hosted(name: str, request: Request, *, currency: str = "USD", dollars: float
     try:
         import genai_prices
     except ImportError:
-        raise BadValue(
-            "The price of an API needs the prices extra, which is not installed.",
-            "Install it with: pip install 'kvplan[prices]'",
-        ) from None
+        raise not_installed("The price of an API needs the prices extra", "prices") from None
     plain = _price(genai_prices, name, request, cached=0.0)
     cached = _price(genai_prices, name, request, cached=request.cached_tokens)
     caches = request.cached_tokens > 0 and cached.model_price.cache_read_mtok is not None

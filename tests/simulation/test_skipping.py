@@ -59,6 +59,9 @@ SERVERS: dict[str, Callable[[], Server]] = {
     "sglang that looks seldom": lambda: SglangServer(
         tokens=5000, settings=SglangSettings(recv_interval=8)
     ),
+    "sglang, mixed chunks": lambda: SglangServer(
+        tokens=5000, settings=SglangSettings(chunk_tokens=256, mixed_chunk=True)
+    ),
     "llama.cpp": lambda: LlamaServer(settings=LlamaSettings(cells=2500, slots=4)),
     "vllm": lambda: VllmServer(settings=PAGED),
     "vllm, a full pool": lambda: VllmServer(settings=replace(PAGED, num_blocks=120)),

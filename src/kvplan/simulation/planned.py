@@ -33,7 +33,6 @@ POLICIES: Final = {
 }
 CACHES: Final = ("paged", "contiguous")
 PREEMPTIONS: Final = ("recompute", "swap")
-MAX_PREFILL_TOKENS: Final = 16384  # server_args.py of SGLang 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +184,8 @@ def _sglang(plan: SGLangPlan, rules: Rules) -> Planned:
     own = SglangSettings(
         max_running=plan.running.requests,
         chunk_tokens=settings.chunk if settings.chunk > 0 else None,
-        prefill_tokens=flags.get("--max-prefill-tokens") or MAX_PREFILL_TOKENS,
+        prefill_tokens=settings.prefill,
+        mixed_chunk=settings.mixes,
         conservativeness=flags.get("--schedule-conservativeness") or 1.0,
         recv_interval=flags.get("--scheduler-recv-interval") or 1,
         policy=rules.policy,

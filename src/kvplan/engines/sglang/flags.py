@@ -42,6 +42,7 @@ FLAGS = FlagTable(
         Flag(("--max-running-requests",), COUNT, "A cap on the requests that run at once."),
         Flag(("--chunked-prefill-size",), whole(-1), "Tokens of a prefill chunk; -1 is off."),
         Flag(("--max-prefill-tokens",), COUNT, "Tokens of a prefill batch."),
+        Flag(("--enable-mixed-chunk",), None, "Prompts and decodes in one step."),
         Flag(("--scheduler-recv-interval",), COUNT, "Decode steps between looks at the inbox."),
         Flag(("--schedule-conservativeness",), ratio, "Of what admission sets aside."),
         Flag(

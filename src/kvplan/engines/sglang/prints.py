@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from kvplan.core.units import GIB
 from kvplan.engines.sglang.cells import Cells, Row
-from kvplan.engines.sglang.fraction import MAX_PREFILL_TOKENS
 from kvplan.engines.sglang.pools import Pools, allocated
 from kvplan.engines.sglang.settings import Settings
 
@@ -41,7 +40,7 @@ def log_lines(pools: Pools, cells: Cells, settings: Settings, requests: int) -> 
         yield _pool(pools.full, allocated(cells.draft, pools.full, settings), cells, settings)
     yield (
         f"max_total_num_tokens={pools.max_total_tokens}, chunked_prefill_size={settings.chunk}, "
-        f"max_prefill_tokens={MAX_PREFILL_TOKENS}, max_running_requests={requests}, "
+        f"max_prefill_tokens={settings.prefill}, max_running_requests={requests}, "
         f"context_len={settings.context}"
     )
 

@@ -20,6 +20,7 @@ from kvplan.engines.chosen import Chosen, check_heads
 from kvplan.engines.releases import Release
 from kvplan.engines.sglang.elements import CACHE_TYPES, FP8, Elements
 from kvplan.engines.sglang.fraction import (
+    MAX_PREFILL_TOKENS,
     Size,
     default_batch,
     default_chunk,
@@ -65,6 +66,8 @@ class Settings:
     elements: Elements
     context: int
     chunk: int
+    prefill: int
+    mixes: bool  # prompts and decodes in one step
     batch: int
     fraction: float
     max_tokens: int | None
@@ -130,6 +133,8 @@ def resolve(model: Model, node: Node, asked: Asked, release: Release, rules: Rul
             "the model's",
         ),
         chunk=chunk,
+        prefill=choose("--max-prefill-tokens") or MAX_PREFILL_TOKENS,
+        mixes=_mixes(choose, speculative, chunk),
         batch=batch,
         fraction=choose("--mem-fraction-static", share, by),
         max_tokens=choose("--max-total-tokens"),
@@ -253,6 +258,18 @@ def _slots_a_request(choose: Chosen, rules: Rules, *, radix: bool) -> int:
     if strategy == "extra_buffer":
         return 5 if overlap else 4
     return 4 if strategy == "extra_buffer_lazy" else 3
+
+
+def _mixes(choose: Chosen, speculative: str, chunk: int) -> bool:
+    """Whether --enable-mixed-chunk is in force: not without chunks or beside drafts.
+
+    scheduler.py (is_mixed_chunk); server_args.py, _handle_speculative_decoding and
+    _handle_attention_backend_compatibility.
+    """
+    backend = choose.given.get("--attention-backend")
+    if speculative or chunk <= 0 or backend == "dual_chunk_flash_attn":
+        return False
+    return bool(choose("--enable-mixed-chunk"))
 
 
 def _draft_tokens(choose: Chosen, speculative: str) -> int:

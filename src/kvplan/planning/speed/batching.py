@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from kvplan.core.launch import Launch
 from kvplan.core.version import Version
 from kvplan.engines.base import EnginePlan
+from kvplan.engines.sglang.fraction import MAX_PREFILL_TOKENS
 from kvplan.planning.speed.rates import Rates
 
 # Tokens of a step at most, by the flag that says so in each engine.
@@ -20,6 +22,8 @@ USUAL_BUDGET: Final = 8192
 # (managers/scheduler.py, get_next_batch_to_run, 0.5.12), llama.cpp's and transformers' batches,
 # vLLM before its second scheduler (0.8).
 APART: Final = frozenset({"sglang", "transformers", "none"})
+MIXED: Final = "--enable-mixed-chunk"  # in a launch only where it is in force
+PREFILL: Final = "--max-prefill-tokens"
 MIXES_SINCE: Final = Version.parse("0.8")
 
 
@@ -38,26 +42,33 @@ class Batching(NamedTuple):
     request_s: float = 0.0
 
 
-def is_apart(engine: str, version: str | None) -> bool:
+def is_apart(engine: str, version: str | None, launch: Launch | None = None) -> bool:
     """Whether prompts go before decoding."""
     if engine == "vllm":
         return version is not None and Version.parse(version) < MIXES_SINCE
-    return engine in APART
+    return engine in APART and not (launch is not None and MIXED in launch)
 
 
 def budget_of(plan: EnginePlan) -> int:
-    """Tokens of a step at most."""
-    for flag in BUDGETS:
-        found = next((plan.launch[name] for name in plan.launch if name == flag), None)
-        if isinstance(found, int) and found > 0:
-            return found
-    return USUAL_BUDGET
+    """Tokens of a step at most.
+
+    SGLang's prompts together pass neither a chunk nor --max-prefill-tokens (schedule_policy.py,
+    add_one_req, 0.5.12). One that is longer than the second alone goes whole, up to a chunk: the
+    same work in fewer steps than this says.
+    """
+    launch = {flag: plan.launch[flag] for flag in plan.launch}
+    given = (launch.get(flag) for flag in BUDGETS)
+    found = next((tokens for tokens in given if isinstance(tokens, int) and tokens > 0), None)
+    if plan.engine != "sglang":
+        return found or USUAL_BUDGET
+    prefill = int(launch.get(PREFILL, MAX_PREFILL_TOKENS))
+    return min(found or prefill, prefill)
 
 
 def batching_of(plan: EnginePlan, rates: Rates, group: int) -> Batching:
     """The batching of a plan at some rates."""
     return Batching(
-        apart=is_apart(plan.engine, plan.version),
+        apart=is_apart(plan.engine, plan.version, plan.launch),
         budget=budget_of(plan),
         waves=rates.waves,
         drawn_waves=rates.drawn_waves,

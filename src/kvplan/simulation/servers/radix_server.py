@@ -84,6 +84,8 @@ class RadixServer(Server):
         self.held[request] = Held(node, hit)
         from_host = self.in_host(request, hit)
         request.computed = hit + from_host
+        # What it once put behind them is gone, and may be cut elsewhere when it comes again.
+        request.cuts = [cut for cut in request.cuts if cut <= request.computed]
         self.loading += from_host
         self.counts.host_hit_tokens += from_host
         if not request.preemptions:

@@ -1,9 +1,10 @@
 """SGLang's scheduler: prefills before decodes, a radix tree, and retraction where decodes run dry.
 
-    a step is   a batch of prefills, while one can be made     (schedule_policy.py: PrefillAdder)
-                else one token of every running request        (schedule_batch.py: check_decode_mem)
+    a step is   a batch of prefills, while one can be made   (schedule_policy.py: PrefillAdder),
+                beside it a token of all that run, if asked  (schedule_batch.py: mix_with_running)
+                else one token of every running request      (schedule_batch.py: check_decode_mem)
 
-Read in sglang 0.5.12. Left out: mixed chunks, overlap's late release, aborts by the client.
+Read in sglang 0.5.12. Left out: overlap's late release, aborts by the client.
 """
 
 from __future__ import annotations
@@ -12,18 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from kvplan.core.errors import BadQuestion
 from kvplan.core.step import Chunk
 from kvplan.core.units import round_up
 from kvplan.simulation.servers.base import Batch, Request
 from kvplan.simulation.servers.radix_server import RadixServer
+from kvplan.simulation.servers.sglang_budget import CLIP, Budget, Ratio
 
-# schedule_policy.py: CLIP_MAX_NEW_TOKENS; environ.py, all SGLANG_…: INIT_NEW_TOKEN_RATIO,
-# MIN_NEW_TOKEN_RATIO_FACTOR, NEW_TOKEN_RATIO_DECAY_STEPS, RETRACT_DECODE_STEPS.
-CLIP: Final = 4096
-FIRST_RATIO: Final = 0.7
-LEAST_FACTOR: Final = 0.14
-DECAY_STEPS: Final = 600
-RETRACT_STEPS: Final = 20
 LPM_QUEUE: Final = 128  # _determine_active_policy: beyond so many waiting, first come
 
 ORDERS: Final = ("fcfs", "lpm", "lof", "shortest", "priority")
@@ -35,7 +31,8 @@ class SglangSettings:
 
     ``chunk_tokens`` is ``--chunked-prefill-size`` (None: prompts are never cut) and
     ``prefill_tokens`` ``--max-prefill-tokens``, both of one prefill step. New requests are looked
-    for every ``recv_interval`` decode steps, and after each prefill.
+    for every ``recv_interval`` decode steps, and after each prefill. With ``mixed_chunk``
+    (``--enable-mixed-chunk``, nothing without chunks) those that run decode beside prompts.
     """
 
     max_running: int = 4096
@@ -44,52 +41,12 @@ class SglangSettings:
     conservativeness: float = 1.0
     recv_interval: int = 1
     policy: str = "fcfs"
-
-
-class Ratio:
-    """new_token_ratio: which share of the answers still to come is set aside at admission."""
-
-    def __init__(self, conservativeness: float) -> None:
-        self.first = min(FIRST_RATIO * conservativeness, 1.0)
-        self.least = min(self.first * LEAST_FACTOR, 1.0)
-        self.now = self.first
-
-    def decay(self) -> None:
-        """After a decode step without a retraction."""
-        self.now = max(self.now - (self.first - self.least) / DECAY_STEPS, self.least)
-
-    def idle(self) -> None:
-        """Where there is nothing to run (Scheduler.self_check_during_idle)."""
-        self.now = self.first
-
-    def retracted(self, left: Sequence[Request]) -> None:
-        """After one, from the requests that stay."""
-        out = sum(request.generated for request in left)
-        asked = sum(request.output for request in left)
-        self.now = min(1.0, (out + RETRACT_STEPS * len(left)) / (asked + 1))
-
-
-@dataclass(slots=True, kw_only=True)
-class Budget:
-    """What one prefill batch may still take (PrefillAdder): room for tokens, and its own size."""
-
-    room: float
-    input_tokens: int
-    chunk_tokens: int | None
-
-    def spend(self, extend: int, new: int, page: int) -> None:
-        """One request more: its chunk, its answer, a page for rounding."""
-        extend = round_up(extend, page)
-        self.room -= extend + new + page
-        self.input_tokens -= extend
-        if self.chunk_tokens is not None:
-            self.chunk_tokens -= extend
+    mixed_chunk: bool = False
 
     @property
-    def spent(self) -> bool:
-        """Whether no further request can join the batch."""
-        full = self.chunk_tokens is not None and self.chunk_tokens <= 0
-        return self.input_tokens <= 0 or full
+    def mixes(self) -> bool:
+        """Whether prompts and decodes share steps (scheduler.py: is_mixed_chunk)."""
+        return self.mixed_chunk and self.chunk_tokens is not None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -100,9 +57,11 @@ class SglangServer(RadixServer):
     ratio: Ratio = field(init=False)
     partial: Request | None = None
     full: bool = False  # batch_is_full: no prefill is tried until a running request leaves
+    leaving: int = 0  # done in a decode, and in the running batch until the next one or a mix
     inbox: list[Request] = field(default_factory=list)  # sent, and not looked at yet
     since: int = 0  # decode steps since the last look
     step: list[tuple[Request, int]] = field(default_factory=list)  # prefilling, and how many
+    mixed: list[Request] = field(default_factory=list)  # decoding beside them
     decoding: bool = False
 
     def __post_init__(self) -> None:
@@ -120,6 +79,11 @@ class SglangServer(RadixServer):
     def num_waiting(self) -> int:
         """In the queue or in front of it."""
         return len(self.waiting) + len(self.inbox)
+
+    @property
+    def num_running(self) -> int:
+        """Requests of the running batch, as the scheduler counts them."""
+        return len(self.running) + self.leaving
 
     def add(self, request: Request) -> None:
         """It waits to be looked at."""
@@ -146,8 +110,14 @@ class SglangServer(RadixServer):
         self._prefill()
         if self.step:
             self.decoding = False
+            self._mix()
             chunks = [Chunk(request.computed, length) for request, length in self.step]
-            return Batch([], chunks, loads_s=self.take_loading())
+            contexts = [request.known for request in self.mixed]
+            return Batch(contexts, chunks, loads_s=self.take_loading())
+        if self.leaving:
+            self.leaving, self.full = 0, False  # update_running_batch
+            if not self.running:
+                return self.plan_step()
         self._make_room()
         self.decoding = bool(self.running)
         if not self.decoding:
@@ -161,18 +131,16 @@ class SglangServer(RadixServer):
         """Tokens come out, chunks enter the tree, what is done leaves."""
         if self.decoding:
             return self._end_decode()
-        finished: list[Request] = []
+        entered = []
         for request, length in self.step:
             self.compute(request, length)
             if request.left:
                 continue  # a chunk of a longer prompt
             self.emit(request)
             self.partial = None if self.partial is request else self.partial
-            (finished if request.done else self.running).append(request)
+            entered.append(request)
         self.step.clear()
-        for request in finished:
-            self.release(request, keep=True)
-        return finished
+        return self._enter(entered)
 
     def quiet_steps(self) -> int:
         """Until the next answer is whole, while nobody waits who could enter and the pool lasts."""
@@ -201,24 +169,28 @@ class SglangServer(RadixServer):
         if self.partial is not None:
             self._add_partial(self.partial, budget)
         for request in self._ordered():
-            if len(self.running) + len(self.step) >= self.settings.max_running:
+            if self.num_running + len(self.step) >= self.settings.max_running:
                 self.full = True
                 break
-            if budget.spent or not self._add(request, budget):
+            if not self._add(request, budget):
                 break
         # All are matched and locked before any page is taken (get_new_batch_prefill).
         for request, length in self.step:
             self.grow(request, request.computed + length)
+        if self.free < 0:  # alloc_for_extend
+            raise _ended(f"prompts want {-self.free} tokens more than are free.")
         taken = {request for request, _ in self.step}
         self.waiting = [request for request in self.waiting if request not in taken]
 
     def _budget(self) -> Budget:
         """Free + evictable − what the running requests are expected to still need."""
         aside = sum(min(r.remaining, CLIP) * self.ratio.now for r in self.running)
+        settings = self.settings
+        mixed = self.num_running if settings.mixes else 0  # num_mixed_decode_tokens
         return Budget(
-            room=self.free + self.tree.evictable - aside,
-            input_tokens=self.settings.prefill_tokens,
-            chunk_tokens=self.settings.chunk_tokens,
+            room=self.free + self.tree.evictable - aside - mixed,
+            input_tokens=settings.prefill_tokens - mixed,
+            chunk_tokens=None if settings.chunk_tokens is None else settings.chunk_tokens - mixed,
         )
 
     def _ordered(self) -> list[Request]:
@@ -236,41 +208,81 @@ class SglangServer(RadixServer):
 
     def _add_partial(self, request: Request, budget: Budget) -> None:
         """The next chunk of a prompt that was cut (add_chunked_req)."""
-        most = request.left if budget.chunk_tokens is None else budget.chunk_tokens
-        length = min(request.left, most)
+        assert budget.chunk_tokens is not None
+        most = min(budget.chunk_tokens, int(budget.room))
+        length = min(request.left, most if most > 0 else budget.chunk_tokens)
         new = min(request.remaining, CLIP) if length == request.left else 0
         budget.spend(length, new, self.page)
         self.step.append((request, length))
 
     def _add(self, request: Request, budget: Budget) -> bool:
-        """Takes a request into the batch (add_one_req); False where the batch ends before it."""
+        """Takes a request into the batch if it fits (add_one_req); False where the batch ends."""
         page = self.page
         match = self.tree.match(self.key(request, request.known))
         hit = self.reusable(request, match.tokens)
-        extend = request.known - hit - self.in_host(request, hit)
+        loaded = self.in_host(request, hit)
+        extend = request.known - hit - loaded
         need = request.known - hit + min(request.remaining, CLIP) + page
         if need >= budget.room:
             self.full = True
             return False
-        if extend >= budget.input_tokens and self.step:
+        paged = round_up(extend, page)
+        if paged >= budget.input_tokens and self.step:
             return False
         # Locking takes the matched path out of what can be evicted.
         before = self.tree.evictable
         self.tree.lock(match.node)
         locked = before - self.tree.evictable
         length = extend
-        if budget.chunk_tokens is not None and extend > budget.chunk_tokens:
+        if budget.chunk_tokens is not None and paged > budget.chunk_tokens:
             length = budget.chunk_tokens // page * page
         if need >= budget.room - locked or length <= 0:
+            self.full = need >= budget.room - locked
             self.tree.unlock(match.node)
-            self.full = length > 0
             return False
-        budget.room -= locked
+        budget.room -= locked + loaded
         self.start(request, hit, match.node)
         budget.spend(length, min(request.remaining, CLIP) if length == extend else 0, page)
         self.step.append((request, length))
         self.partial = request if length < extend else self.partial
-        return True
+        self.full = budget.room <= 0
+        return not self.full and not budget.spent
+
+    # Mixed
+
+    def _mix(self) -> None:
+        """Those that run join the prefill batch, each with its next token (get_new_batch_prefill).
+
+        Nobody is retracted and the ratio stays: what admission left has to do, and where it does
+        not (alloc_for_decode raises) the engine ends.
+
+        Raises:
+            BadQuestion: it does not.
+        """
+        if not self.settings.mixes:
+            return
+        self.leaving, self.mixed = 0, self.running.copy()
+        if not self._can_decode(self.mixed):
+            answers = f"{len(self.mixed)} tokens of answers beside prompts"
+            raise _ended(f"{answers}, {self.free} are free (--enable-mixed-chunk).")
+        for request in self.mixed:
+            self.grow(request, request.known)
+
+    def _enter(self, entered: list[Request]) -> list[Request]:
+        """Requests whose prompts are whole begin to run; those that a step ends leave.
+
+        get_next_batch_to_run: a batch that somebody leaves is not full, and neither is one that
+        takes the place of an empty one, as a mixed batch does, its prompts in front.
+        """
+        for request in self.mixed:
+            self._decode_token(request)
+        takes_over = bool(self.mixed) or not self.num_running
+        ran = entered + self.running if self.mixed else self.running + entered
+        self.mixed = []
+        finished = self._leave(ran)
+        if takes_over or finished or self.partial:
+            self.full = False
+        return finished
 
     # Decode
 
@@ -314,15 +326,25 @@ class SglangServer(RadixServer):
         self.gave_up.append(request)
 
     def _end_decode(self) -> list[Request]:
-        finished = []
         for request in self.running:
-            request.computed += 1
-            self.emit(request)
-            if request.done:
-                finished.append(request)
-        if finished:
-            self.running = [request for request in self.running if not request.done]
-            self.full = False
+            self._decode_token(request)
+        finished = self._leave(self.running)
+        self.leaving = len(finished)
+        return finished
+
+    def _decode_token(self, request: Request) -> None:
+        request.computed += 1
+        self.emit(request)
+
+    def _leave(self, ran: list[Request]) -> list[Request]:
+        """Those of a batch whose answers are whole: their tokens stay, the others run on."""
+        finished = [request for request in ran if request.done]
+        self.running = [request for request in ran if not request.done]
         for request in finished:
             self.release(request, keep=True)
         return finished
+
+
+def _ended(why: str) -> BadQuestion:
+    """The RuntimeError of mem_cache/common.py, from which the scheduler does not come back."""
+    return BadQuestion(f"SGLang ends here: {why}", "Raise --schedule-conservativeness.")

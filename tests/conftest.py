@@ -11,7 +11,7 @@ SETTINGS = ("HF_TOKEN", "HF_ENDPOINT", "HF_HOME", "HF_HUB_OFFLINE", "OLLAMA_MODE
 
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in (*SETTINGS, "KVPLAN_DEBUG"):
+    for name in (*SETTINGS, "KVPLAN_DEBUG", "KVPLAN_CONFIG", "XDG_CONFIG_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("KVPLAN_OFFLINE", "1")
     monkeypatch.setenv("KVPLAN_CACHE", str(tmp_path / "cache"))

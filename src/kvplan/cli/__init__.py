@@ -11,8 +11,18 @@ from typing import Annotated, Any
 import typer
 
 from kvplan._version import __version__
+from kvplan.cli.defaults import (
+    Taken,
+    as_flags,
+    defaults_for,
+    given_in,
+    note_of,
+    reads_settings,
+    without_choice,
+)
 from kvplan.cli.table import plain
 from kvplan.core.errors import BadQuestion, KvplanError
+from kvplan.readers.settings import open_settings, use
 
 ENGINE_VERBS = ("fit", "advise", "simulate")  # that take an engine's own flags beside theirs
 
@@ -38,6 +48,11 @@ def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
+    config_file: Annotated[
+        str | None,
+        typer.Option("--config-file", help="Defaults, in place of the kvplan.toml that is found."),
+    ] = None,
+    no_config: Annotated[bool, typer.Option("--no-config", help="Read no kvplan.toml.")] = False,
 ) -> None:
     """Size, fit and explain the KV cache of any language model, to the byte."""
 
@@ -62,12 +77,14 @@ def main(arguments: list[str] | None = None) -> None:
 
 def run(arguments: list[str]) -> int:
     """Run the command and return its exit status; every error is a sentence."""
-    verb = next((word for word in arguments if not word.startswith("-")), "")
+    verb = ""
     as_json = "--json" in arguments
     try:
-        words = _prepared(arguments, verb) or ["--help"]
-        status = _command()(words, standalone_mode=False, prog_name="kvplan")
-        return status if isinstance(status, int) else 0
+        words, file, reads = without_choice(arguments)
+        verb = next((word for word in words if not word.startswith("-")), "")
+        reads &= not _asks_for_help(words) and (file is not None or reads_settings(verb))
+        with use(open_settings(file, by_name=verb == "ui") if reads else None):
+            return _answered(words, verb, as_json=as_json)
     except KvplanError as error:
         return _report(error, verb, as_json)
     except (typer.Abort, KeyboardInterrupt):
@@ -82,6 +99,22 @@ def run(arguments: list[str]) -> int:
         return _report(_usage(error) or _internal(error), verb, as_json)
 
 
+def _answered(words: list[str], verb: str, *, as_json: bool) -> int:
+    """The exit status of a question whose settings are in use; what was taken of them is said."""
+    taken = defaults_for(verb, given_in(words))
+    behind = words.index(verb) + 1 if taken else 0
+    words = [*words[:behind], *as_flags(taken), *words[behind:]]
+    answered = False
+    try:
+        words = _prepared(words, verb) or ["--help"]
+        status = _command()(words, standalone_mode=False, prog_name="kvplan", obj=Taken(taken))
+        answered = True
+        return status if isinstance(status, int) else 0
+    finally:
+        if taken and not (as_json and answered):
+            typer.echo(plain(note_of(taken)), err=True)
+
+
 @cache
 def _command() -> Any:
     """The group with all verbs, built once: to read their signatures takes a tenth of a second."""
@@ -90,7 +123,7 @@ def _command() -> Any:
 
 def _prepared(arguments: list[str], verb: str) -> list[str]:
     """The arguments, with an engine's own flags told from the verb's."""
-    if verb not in ENGINE_VERBS or {"--help", "-h"} & set(arguments):
+    if verb not in ENGINE_VERBS or _asks_for_help(arguments):
         return arguments
     from kvplan.cli.engine_flags import carry
     from kvplan.engines.names import DEFAULT_ENGINE
@@ -100,6 +133,10 @@ def _prepared(arguments: list[str], verb: str) -> list[str]:
         return arguments
     own = {name for option in command.params for name in (*option.opts, *option.secondary_opts)}
     return carry(arguments, own, DEFAULT_ENGINE)
+
+
+def _asks_for_help(arguments: list[str]) -> bool:
+    return bool({"--help", "-h"} & set(arguments))
 
 
 def _usage(error: Exception) -> KvplanError | None:

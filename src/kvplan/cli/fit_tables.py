@@ -66,7 +66,8 @@ def _figures(answer: FitAnswer) -> Table:
 def _money(cost: Cost) -> list[tuple[str, str]]:
     """The hour by its price and where that is from, and what it comes to."""
     currency = cost.currency
-    priced = "" if cost.rate.kind == GIVEN else f" ({cost.rate.said})"
+    rate = cost.rate
+    priced = "" if rate.kind == rate.said == GIVEN else f" ({rate.said})"
     rows = [(f"an hour{priced}", f"{cost.per_hour:,.2f} {currency}")]
     if cost.per_sequence_hour is not None:
         rows.append(("a conversation-hour", f"{cost.per_sequence_hour:,.4f} {currency}"))

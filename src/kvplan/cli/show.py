@@ -8,8 +8,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import click
 import typer
 
+from kvplan.cli.defaults import Taken, with_defaults
 from kvplan.cli.table import csv_text, plain, print_table
 from kvplan.core.errors import BadValue, SourceUnreachable
 from kvplan.planning.answer import Answer
@@ -28,7 +30,7 @@ def show(answer: Answer, *, as_json: bool, explain: bool, output_file: str | Non
     if output_file is not None:
         write(answer, Path(output_file))
     if as_json:
-        typer.echo(json.dumps(answer.to_dict(), ensure_ascii=False))
+        typer.echo(json.dumps(_body(answer), ensure_ascii=False))
         return
     if output_file is None:
         for table in _form(answer).tables(answer):
@@ -65,13 +67,20 @@ def write(answer: Answer, path: Path) -> None:
 
 def _text(answer: Answer, ending: str) -> str:
     if ending == ".json":
-        return json.dumps(answer.to_dict(), ensure_ascii=False, indent=2) + "\n"
+        return json.dumps(_body(answer), ensure_ascii=False, indent=2) + "\n"
     if ending == ".md":
         return "\n".join(table.markdown() for table in _form(answer).tables(answer))
     records = getattr(_form(answer), "records", None)
     if records is not None:
         return csv_text(*records(answer))
-    return csv_text(("key", "value"), _flat(answer.to_dict()))
+    return csv_text(("key", "value"), _flat(_body(answer)))
+
+
+def _body(answer: Answer) -> dict[str, Any]:
+    """The answer's JSON, with the defaults that its question took of a file."""
+    context = click.get_current_context(silent=True)
+    taken = context.obj if context else None
+    return with_defaults(answer.to_dict(), taken.values if isinstance(taken, Taken) else {})
 
 
 def _flat(value: Any, key: str = "") -> Iterator[tuple[str, object]]:

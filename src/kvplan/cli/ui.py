@@ -23,6 +23,7 @@ def ui(
 ) -> None:
     """The page: the same answers in a browser, and as JSON under /api/."""
     from kvplan.core.errors import BadValue, SourceUnreachable, not_installed
+    from kvplan.readers.settings import in_use
 
     try:
         import fastapi  # noqa: F401
@@ -43,11 +44,15 @@ def ui(
         )
     shown = f"[{host}]" if ":" in host else host
 
+    settings = in_use()
+
     def ready() -> None:
+        if settings is not None:
+            typer.echo(f"{settings.file} holds where a question does not say it", err=True)
         typer.echo(f"kvplan is at http://{shown}:{port}/ (Ctrl-C stops it)")
 
     try:
-        run(host, port, offline=offline, ready=ready)
+        run(host, port, offline=offline, settings=settings, ready=ready)
     except OSError as error:
         said = f"{shown}:{port} cannot be listened on: {error.strerror or error}."
         raise SourceUnreachable(said, "Give another --port.") from None

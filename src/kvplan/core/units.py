@@ -96,6 +96,18 @@ def parse_bandwidth(text: str | int) -> int:
     return parse_bytes(rate)
 
 
+def parse_currency(given: object, what: str) -> str:
+    """A currency's code or sign, in capitals: ``USD``, ``€``.
+
+    Raises:
+        BadValue: nothing, or more than 8 characters; ``what`` names it, as ``--currency``.
+    """
+    said = str(given)
+    if not said.strip() or not said.isprintable() or len(said) > 8:
+        raise BadValue(f"{what} {said[:20]!r} is not a currency.", "Write it like USD or €.")
+    return said.strip().upper()
+
+
 def _bounded(value: int, what: str, most: int) -> int:
     if not 0 <= value <= most:
         raise BadValue(f"{value:,} {what} is outside 0 to {most:,}.")

@@ -121,18 +121,26 @@ def ask(
         pricing=pricing,
         sources={
             "--gpu-memory": _origin(gpu_memory, memory, device.memory_note or "device table"),
-            "--bandwidth": _origin(bandwidth, rate, "device table"),
+            "--bandwidth": _origin(bandwidth, rate, device.bandwidth_note or "device table"),
             "--context": _origin(context, tokens, USUAL_CONTEXT_SOURCE),
+            **_own_card(device),
         },
         warnings=(
             *found.warnings,
             *said,
             *([unified.SHARED.format(device.title)] if _shares(device, free) else []),
             *_vendor_warning(spoken, device),
+            *([] if pricing is LIST else pricing.untold([device])),
             *_context_warning(found, tokens),
             *_memory_unit_warning(gpu_memory),
         ),
     )
+
+
+def _own_card(device: Device) -> dict[str, tuple[object, str]]:
+    """The card, where it is one's own: its name says nothing to anybody else."""
+    source = device.sources.get("card")
+    return {} if source is None else {"--gpu": (device.name, source)}
 
 
 def _calibration(folder: str | Path | None, engine: str, device: str) -> Calibration | None:

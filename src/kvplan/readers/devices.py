@@ -1,10 +1,17 @@
-"""Devices by any name people type: a plain name, a short one, or the driver's own string."""
+"""Devices by any name people type: a plain name, a short one, or the driver's own string.
+
+Cards of one's own (``readers.settings``) stand beside the shipped table, or in the place of one of
+its rows, within ``with_own`` alone.
+"""
 
 from __future__ import annotations
 
 import difflib
 import json
-from dataclasses import fields
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, fields
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -17,11 +24,57 @@ MAX_LISTED = 12
 _FIELDS = {field.name for field in fields(Device)}
 
 
-@cache
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Table:
+    """Devices in their order and by every name, and those of them that are one's own."""
+
+    devices: tuple[Device, ...]
+    by_name: Mapping[str, Device]
+    own: tuple[Device, ...] = ()
+
+
+_WITH_OWN: ContextVar[_Table | None] = ContextVar("with_own", default=None)
+
+
+@contextmanager
+def with_own(own: tuple[Device, ...]) -> Iterator[None]:
+    """Within it these are known, too; one with a shipped device's name stands in its place."""
+    token = _WITH_OWN.set(_joined(own) if own else None)
+    try:
+        yield
+    finally:
+        _WITH_OWN.reset(token)
+
+
+def own_devices() -> tuple[Device, ...]:
+    """Those of ``with_own``."""
+    return (_WITH_OWN.get() or _shipped()).own
+
+
 def devices() -> tuple[Device, ...]:
-    """Every device of the shipped table."""
+    """Every device: of the shipped table, and one's own."""
+    return (_WITH_OWN.get() or _shipped()).devices
+
+
+def _joined(own: tuple[Device, ...]) -> _Table:
+    more = {device.name: device for device in own}
+    kept = tuple(more.pop(device.name, device) for device in _shipped().devices)
+    return _table((*kept, *more.values()), own)
+
+
+def _table(found: tuple[Device, ...], own: tuple[Device, ...] = ()) -> _Table:
+    by_name = {
+        fold(alias): device
+        for device in found
+        for alias in (device.name, device.title, *device.aliases)
+    }
+    return _Table(devices=found, by_name=by_name, own=own)
+
+
+@cache
+def _shipped() -> _Table:
     text = files("kvplan").joinpath("data/devices.json").read_text(encoding="utf-8")
-    return tuple(map(_device, json.loads(text)))
+    return _table(tuple(map(_device, json.loads(text))))
 
 
 def _device(row: dict[str, Any]) -> Device:
@@ -39,13 +92,8 @@ def fold(name: str) -> str:
     return "".join(c for c in name.lower() if c.isalnum() or c == "+")
 
 
-@cache
-def _by_name() -> dict[str, Device]:
-    return {
-        fold(alias): device
-        for device in devices()
-        for alias in (device.name, device.title, *device.aliases)
-    }
+def _by_name() -> Mapping[str, Device]:
+    return (_WITH_OWN.get() or _shipped()).by_name
 
 
 def find_device(name: str) -> tuple[Device, tuple[str, ...]]:
@@ -84,7 +132,7 @@ def _slice(name: str) -> tuple[Device, tuple[str, ...]] | None:
         return None
     card, said = find_device(parts[0])
     found, more = mig.slice_of(card, parts[1])
-    return found, said + more
+    return _by_name().get(fold(found.name), found), said + more
 
 
 def _with_ram(name: str) -> tuple[Device, tuple[str, ...]] | None:

@@ -37,7 +37,7 @@ def host_link(device: Device) -> HostLink | None:
     if device.unified_memory:
         return None
     for names, rate, source in LINKS:
-        if device.name.startswith(names):
+        if device.kind.startswith(names):
             return HostLink(rate, source)
     if device.link_bytes_per_s and device.link.startswith("PCIe"):
         return HostLink(device.link_bytes_per_s, device.link.partition(",")[0])

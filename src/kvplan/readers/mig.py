@@ -50,7 +50,7 @@ def slice_of(card: Device, profile: str) -> tuple[Device, tuple[str, ...]]:
     Raises:
         BadValue: a card that cannot be sliced, or not so.
     """
-    table = _tables().get(card.name)
+    table = _tables().get(card.kind)
     if table is None:
         raise BadValue(
             f"{card.title} has no MIG slices that are known.",
@@ -85,6 +85,7 @@ def _device(card: Device, profile: str, table: dict[str, Any], found: dict[str, 
         link="",
         memory_note=f"MIG {profile}: {table['source']}",
         sliced=True,
+        price=None,  # that of the whole card
     )
 
 

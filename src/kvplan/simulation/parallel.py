@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib.util import find_spec
 from typing import Any, Final
 
+from kvplan.core.device import Device
 from kvplan.core.errors import BadValue
+from kvplan.readers.devices import own_devices, with_own
 
 BACKENDS: Final = ("loky", "ray")
 
@@ -27,10 +30,17 @@ def in_parallel(
         raise BadValue(f"There is no backend {backend[:40]!r}.", f"Known: {', '.join(BACKENDS)}.")
     if not isinstance(jobs, int) or jobs == 0 or jobs < -1:
         raise BadValue(f"--jobs {jobs} is no number of runs at once.", "-1 is all cores.")
+    act = partial(_with_own, act, own_devices())
     if backend == "loky" and (jobs == 1 or len(calls) == 1):
         yield from (act(*call) for call in calls)
         return
     yield from _on_cores(act, calls, jobs) if backend == "loky" else _on_ray(act, calls, jobs)
+
+
+def _with_own(act: Callable[..., Any], own: tuple[Device, ...], *call: Any) -> Any:
+    """The act in another process, which knows one's own cards no other way."""
+    with with_own(own):
+        return act(*call)
 
 
 def _on_cores(

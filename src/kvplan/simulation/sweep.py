@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import signature
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
 from kvplan.core.errors import KvplanError
 from kvplan.planning.answer import Answer
+from kvplan.readers.devices import find_device, own_devices
 from kvplan.simulation.axes import Axis, parse_axis, points
 from kvplan.simulation.fast.kept import tell_first_time
 from kvplan.simulation.parallel import in_parallel
@@ -101,7 +102,7 @@ def sweep(
     wanted = points(parsed)
     kept = Results(results)
     defaults = {name: one.default for name, one in signature(simulate).parameters.items()}
-    keys = [digest({**question, **at}, defaults) for at in wanted]
+    keys = [digest({**question, **at} | _own_card({**question, **at}), defaults) for at in wanted]
     found = {key: answer for key in keys if (answer := kept.find(key)) is not None}
     resumed = len(found)
     calls = [
@@ -123,6 +124,17 @@ def sweep(
         points=tuple(Point(at, found[key]) for at, key in zip(wanted, keys, strict=True)),
         resumed=resumed,
     )
+
+
+def _own_card(question: Mapping[str, Any]) -> dict[str, str]:
+    """What a card of one's own is today: a point of it is found again while it stays the same."""
+    own = {device.name: device for device in own_devices()}
+    try:
+        device, _ = find_device(question.get("gpu") or "") if own else (None, ())
+    except KvplanError:
+        return {}
+    same = device is not None and device.name in own
+    return {"card": repr(replace(device, price=None))} if device and same else {}
 
 
 def run_point(

@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from kvplan._version import __version__
 from kvplan.core.errors import BadQuestion, KvplanError, UnknownName
+from kvplan.readers.settings import Settings
 from kvplan.web import api, received
 from kvplan.web.jobs import HTML, JSON, Job, Reply, refusal
 from kvplan.web.limits import Guard
@@ -39,7 +40,11 @@ class Worker(Protocol):
 
 
 def create_app(
-    *, workers: Worker | None = None, offline: bool = False, hosts: frozenset[str] | None = LOOPBACK
+    *,
+    workers: Worker | None = None,
+    offline: bool = False,
+    hosts: frozenset[str] | None = LOOPBACK,
+    settings: Settings | None = None,
 ) -> FastAPI:
     """The application.
 
@@ -47,8 +52,9 @@ def create_app(
         workers: who does the jobs; default: a pool of processes.
         offline: never ask the hub.
         hosts: the names that the server answers to; None for any.
+        settings: what holds where a question does not say it.
     """
-    pool: Worker = workers or Workers()
+    pool: Worker = workers or Workers(settings=settings)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import kvplan
+from kvplan.cli.defaults import completed
 from kvplan.engines.flags import switch
 from kvplan.planning.answer import Answer
 from kvplan.web.fields import keywords
@@ -13,7 +14,8 @@ from kvplan.web.verbs import VERBS
 
 
 def ask(verb: str, given: Mapping[str, Any], *, offline: bool = False) -> Answer:
-    """The answer of a verb to texts or plain values by their keys.
+    """The answer of a verb to texts or plain values by their keys; what they lack is of the
+    settings in use.
 
     To be called and rendered within ``names_alone``: parts of an answer are worked out when asked
     for.
@@ -22,7 +24,7 @@ def ask(verb: str, given: Mapping[str, Any], *, offline: bool = False) -> Answer
         BadQuestion: what the verb raises, or a key that it does not have.
         SourceUnreachable: the hub does not answer.
     """
-    given = dict(given)
+    given = completed(verb, given)
     offline = bool(switch(given.pop("offline", False), "offline")) or offline
     for name in VERBS[verb].pasted:
         if isinstance(given.get(name), str):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from kvplan.cli.defaults import completed
 from kvplan.core.errors import KvplanError
 from kvplan.core.units import format_bytes, format_gib, format_seconds
 from kvplan.planning.fit import FitAnswer
@@ -89,6 +90,7 @@ def asked(given: Mapping[str, Any], offline: bool) -> list[Column]:
 
 def _asked(name: str, given: dict[str, str], offline: bool) -> Column:
     try:
+        given = completed("fit", given)
         answer = ask("fit", question_of("fit", given), offline=offline)
         assert isinstance(answer, FitAnswer)
         answer.to_dict()

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
+from kvplan.cli.defaults import completed
 from kvplan.core.errors import BadValue
 from kvplan.engines.names import DEFAULT_ENGINE
 from kvplan.web.fields import fields_of, takes_engine_flags
@@ -46,6 +47,7 @@ def question_of(verb: str, given: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         BadValue: a line of flags that cannot be read, or an engine without a format to choose.
     """
+    given = completed(verb, given)
     found = {key: value for key, value in given.items() if key not in PAGE_KEYS and value != ""}
     config = given.get("config")
     if config and verb != "explain":

@@ -59,10 +59,12 @@ def _dumped(body: object) -> bytes:
 
 
 def _api(job: Job) -> Reply:
+    from kvplan.cli.defaults import taken_for, with_defaults
     from kvplan.web.ask import ask
 
     try:
-        return Reply(200, JSON, _dumped(ask(job.verb, job.given, offline=job.offline).to_dict()))
+        found = ask(job.verb, job.given, offline=job.offline).to_dict()
+        return Reply(200, JSON, _dumped(with_defaults(found, taken_for(job.verb, job.given))))
     except KvplanError as error:
         return refusal(job.verb, error)
 

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from kvplan._version import __version__
+from kvplan.cli.defaults import completed, note_of, taken_for
 from kvplan.core.errors import KvplanError, UnknownName
 from kvplan.engines.names import ENGINES
 from kvplan.web.ask import ask
@@ -39,7 +40,7 @@ def page(
     verb: str, given: Mapping[str, Any], *, part: str = "", offline: bool = False
 ) -> tuple[int, str]:
     """A page with its status; ``part`` "answer" is what changes when a control does."""
-    status, shown = _shown(verb, given, offline)
+    status, given, shown = _shown(verb, given, offline)
     shown |= {
         "verb": VERBS[verb],
         "given": given,
@@ -75,18 +76,23 @@ def _short(given: Mapping[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in given.items() if isinstance(v, str | list) and len(v) < 16384}
 
 
-def _shown(verb: str, given: Mapping[str, Any], offline: bool) -> tuple[int, dict[str, Any]]:
-    """The answer's values, or those of its refusal, or of nothing asked."""
+def _shown(
+    verb: str, given: Mapping[str, Any], offline: bool
+) -> tuple[int, Mapping[str, Any], dict[str, Any]]:
+    """The status, the form's values, and those of the answer, its refusal, or of nothing asked."""
     if not any(value for value in given.values()):
         texts = {VERBS[verb].pasted[0]: TEXTS[verb]} if verb in TEXTS else VERBS[verb].example
-        return 200, {"state": "empty", "tried": query(texts)}
+        return 200, given, {"state": "empty", "tried": query(texts)}
     try:
+        note = note_of(taken_for(verb, given))
+        given = completed(verb, given)
         answer = ask(verb, question_of(verb, given), offline=offline)
         view = view_of(answer, given)
-        return 200, {"state": "answered", "command": command_of(verb, given)} | view
+        view["warnings"] += [note] if note else []
+        return 200, given, {"state": "answered", "command": command_of(verb, given)} | view
     except KvplanError as error:
         near = _near(error, given)
-        return status_of(error), {"state": "refused", "error": error, "near": near}
+        return status_of(error), given, {"state": "refused", "error": error, "near": near}
 
 
 def _near(error: KvplanError, given: Mapping[str, Any]) -> list[tuple[str, str]]:

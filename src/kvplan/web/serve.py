@@ -7,6 +7,8 @@ import ipaddress
 import socket
 from collections.abc import Callable
 
+from kvplan.readers.settings import Settings
+
 LOOPBACK_NAMES = ("localhost",)
 FIRST_LINES_S = 20.0  # a connection has asked something by then, or is closed
 
@@ -20,9 +22,16 @@ def is_loopback(host: str) -> bool:
 
 
 def run(
-    host: str, port: int, *, offline: bool = False, ready: Callable[[], None] | None = None
+    host: str,
+    port: int,
+    *,
+    offline: bool = False,
+    settings: Settings | None = None,
+    ready: Callable[[], None] | None = None,
 ) -> None:
     """Serve until stopped; ``ready`` is called when the first question can be answered.
+
+    ``settings`` hold where a question does not say it, as they are now.
 
     Raises:
         OSError: the address is taken, or none of this machine.
@@ -51,7 +60,11 @@ def run(
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     bound.bind((host, port))
     config = uvicorn.Config(
-        create_app(offline=offline, hosts=LOOPBACK | {host} if is_loopback(host) else None),
+        create_app(
+            offline=offline,
+            hosts=LOOPBACK | {host} if is_loopback(host) else None,
+            settings=settings,
+        ),
         http=Protocol,
         log_level="warning",
         server_header=False,

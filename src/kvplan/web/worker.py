@@ -1,7 +1,8 @@
 """A process that answers jobs, one after the other, until its input ends.
 
-    length (4 bytes) + pickled Job   ─►  standard input
-    length (4 bytes) + pickled Reply ◄─  standard output
+    length (4 bytes) + pickled Settings  ─►  standard input, once
+    length (4 bytes) + pickled Job       ─►  standard input
+    length (4 bytes) + pickled Reply     ◄─  standard output
 
 Both ends are kvplan's own; what came over the network is inside the job as texts and bytes.
 """
@@ -13,8 +14,9 @@ import pickle
 import signal
 import struct
 import sys
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
+from kvplan.readers.settings import use
 from kvplan.web.closed import close
 from kvplan.web.jobs import Job, perform
 from kvplan.web.verbs import VERBS
@@ -34,6 +36,11 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     source = sys.stdin.buffer
     close()
+    with use(_read(source)):
+        _answer(source)
+
+
+def _answer(source: BinaryIO) -> None:
     perform(Job("page", "fit", VERBS["fit"].example, "answer", True))  # what it needs is read now
     # What a library prints must not get between two replies.
     sink = os.fdopen(os.dup(1), "wb")
@@ -41,15 +48,15 @@ def main() -> None:
     sink.write(packed(()))  # it is ready
     sink.flush()
     while (job := _read(source)) is not None:
-        sink.write(packed(tuple(perform(job))))
+        sink.write(packed(tuple(perform(Job(*job)))))
         sink.flush()
 
 
-def _read(source: BinaryIO) -> Job | None:
+def _read(source: BinaryIO) -> Any:
     head = source.read(LENGTH.size)
     if len(head) < LENGTH.size:
         return None
-    return Job(*pickle.loads(source.read(LENGTH.unpack(head)[0])))
+    return pickle.loads(source.read(LENGTH.unpack(head)[0]))
 
 
 if __name__ == "__main__":

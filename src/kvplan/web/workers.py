@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from kvplan.core.errors import BadQuestion
+from kvplan.readers.settings import Settings
 from kvplan.web.jobs import Job, Reply, refusal
 from kvplan.web.verbs import VERBS
 from kvplan.web.worker import LENGTH, packed
@@ -34,9 +35,18 @@ def usual_number() -> int:
 
 
 class Workers:
-    """A fixed number of processes; a job that takes longer than ``limit_s`` ends its process."""
+    """A fixed number of processes; a job that takes longer than ``limit_s`` ends its process.
 
-    def __init__(self, number: int | None = None, limit_s: float = LIMIT_S) -> None:
+    ``settings`` hold in all of them.
+    """
+
+    def __init__(
+        self,
+        number: int | None = None,
+        limit_s: float = LIMIT_S,
+        settings: Settings | None = None,
+    ) -> None:
+        self.settings = settings
         self.number = number or usual_number()
         self.limit_s = limit_s
         self._idle: asyncio.Queue[asyncio.subprocess.Process | None] = asyncio.Queue()
@@ -110,6 +120,8 @@ class Workers:
             sys.executable, "-m", "kvplan.web.worker", stdin=pipe, stdout=pipe
         )
         self._alive.add(process)
+        if process.stdin is not None:
+            process.stdin.write(packed(self.settings))
         await asyncio.wait_for(_message(process), START_S)
         return process
 

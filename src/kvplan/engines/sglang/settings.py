@@ -126,7 +126,7 @@ def resolve(model: Model, node: Node, asked: Asked, release: Release, rules: Rul
         dp_attention=dp_attention,
         replicas=replicas,
         page=_page(model, kinds, choose, npu=npu, radix=radix),
-        elements=_elements(model, kinds, choose, node.device.name),
+        elements=_elements(model, kinds, choose, node.device.kind),
         context=choose(
             "--context-length",
             model.traits.served_context or model.max_context_tokens or asked.context,

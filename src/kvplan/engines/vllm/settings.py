@@ -99,7 +99,7 @@ def settings_of(
         BadValue: a flag's value that no start can have.
     """
     flags = asked.flags
-    device = device_traits(node.device.name, node.device.vendor)
+    device = device_traits(node.device.kind, node.device.vendor)
     if flags.get("--device", "auto") != "auto":
         device = device._replace(platform=flags["--device"])
     to = Sourced(flags)

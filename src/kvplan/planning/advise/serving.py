@@ -74,7 +74,7 @@ def host_cards(device: Device) -> int:
     """Cards that one host has."""
     if device.unified_memory or device.sliced:
         return 1
-    return FEWER.get(device.name, HOST_CARDS)
+    return FEWER.get(device.kind, HOST_CARDS)
 
 
 def layouts(model: Model, engine: str, device: Device, most: int) -> Iterator[Layout]:

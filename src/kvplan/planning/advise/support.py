@@ -36,7 +36,7 @@ FALLBACK: Final = "llama.cpp"
 
 def capability(device: Device) -> float:
     """A CUDA device's compute capability, 8.0 for all that have it or more."""
-    return next((level for name, level in OLDER if name.search(device.name)), AMPERE)
+    return next((level for name, level in OLDER if name.search(device.kind)), AMPERE)
 
 
 def refusal(engine: str, device: Device) -> str | None:
@@ -46,7 +46,7 @@ def refusal(engine: str, device: Device) -> str | None:
     if engine not in DATACENTRE:
         return None
     vendors = ("NVIDIA",) if engine == "tensorrt-llm" else SERVED_BY_VLLM
-    if device.vendor not in vendors or PLUGINS.search(device.name):
+    if device.vendor not in vendors or PLUGINS.search(device.kind):
         return f"{engine} on {device.title} is not modelled"
     if device.vendor == "NVIDIA" and capability(device) < TURING:
         return (

@@ -3,20 +3,21 @@
     --price 2.95                              as it was given
     --capital 30000 --life-years 4            owned: capital over its life, and power
       --power-price 0.12 --pue 1.3
-    neither                                   the cheapest list price of the device, dated
+    neither                                   one's own price of the device, where it has one
+    nor that                                  the cheapest list price of the device, dated
 
 A list price is in US dollars; ``--exchange-rate`` is what one of them is in ``--currency``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kvplan.core.device import Device
+from kvplan.core.device import CardPrice, Device
 from kvplan.core.errors import BadValue
-from kvplan.core.units import round_up
+from kvplan.core.units import parse_currency, round_up
 from kvplan.planning.amounts import parse_share
 from kvplan.readers.prices import KINDS, ON_DEMAND, ListPrice, cheapest, providers
 
@@ -97,12 +98,14 @@ class Pricing:
                 per_gpu_hour=self.price,
                 currency=self.currency,
                 kind=kind,
-                said="given",
+                said=GIVEN,
                 source="--price",
             )
         if self.capital is not None:
             return self._owned(device, self.capital)
-        dollars = 1.0 if self.currency == USD else self.exchange_rate
+        if device.price is not None and self.takes_own(device):
+            return self._own(device.price)
+        dollars = self._dollars
         listed = cheapest(
             device.name,
             group,
@@ -113,6 +116,45 @@ class Pricing:
         if not listed or dollars is None:
             return None
         return self._listed(listed, dollars)
+
+    def untold(self, devices: Iterable[Device]) -> tuple[str, ...]:
+        """A sentence where a device's own price cannot be told in the currency."""
+        for device in devices:
+            if device.price and self.takes_own(device) and self._own(device.price) is None:
+                said = (
+                    f"The price of {device.name} is in {device.price.currency} "
+                    f"({device.price.source}) and cannot be told in {self.currency}: give "
+                    "exchange-rate there, or --price."
+                )
+                return (said,)
+        return ()
+
+    def takes_own(self, device: Device) -> bool:
+        """Whether a device's own price holds: no flag gives another, or asks for the list."""
+        given = self.price is not None or self.capital is not None
+        of_list = self.kind != ON_DEMAND or self.provider or self.discount
+        return device.price is not None and not given and not of_list
+
+    @property
+    def _dollars(self) -> float | None:
+        """What a dollar is in the currency; None where nobody said."""
+        return 1.0 if self.currency == USD else self.exchange_rate
+
+    def _own(self, price: CardPrice) -> Rate | None:
+        """One's own price in the currency; None where it cannot be told."""
+        amount: float | None = price.per_hour
+        if price.currency != self.currency:
+            dollars, usd = self._dollars, price.usd_per_hour
+            amount = None if usd is None or dollars is None else usd * dollars
+        if amount is None:
+            return None
+        return Rate(
+            per_gpu_hour=amount,
+            currency=self.currency,
+            kind=GIVEN,
+            said=price.source.rpartition(": ")[0],
+            source=f"{price.source} = {price.per_hour:g} {price.currency}",
+        )
 
     def _listed(self, row: ListPrice, dollars: float) -> Rate:
         less = f" less {self.discount:.0%}" if self.discount else ""
@@ -185,7 +227,7 @@ def pricing_of(
         raise BadValue(f"No prices of {said[:40]!r} are listed.", f"Of: {', '.join(providers())}.")
     found = Pricing(
         price=_figure(price, "--price", "a price of one card for one hour"),
-        currency=_currency(currency),
+        currency=parse_currency(currency, "--currency"),
         exchange_rate=_figure(exchange_rate, "--exchange-rate", "a rate", above=0),
         kind=price_kind,
         discount=off,
@@ -227,10 +269,3 @@ def _figure(given: object, flag: str, what: str, above: float = -1.0) -> float |
 def _or(given: object, flag: str, what: str, usual: float, above: float = -1.0) -> float:
     found = _figure(given, flag, what, above)
     return usual if found is None else found
-
-
-def _currency(given: str) -> str:
-    said = str(given)
-    if not said.strip() or not said.isprintable() or len(said) > 8:
-        raise BadValue(f"--currency {said[:20]!r} is not a currency.", "Write it like USD or €.")
-    return said.strip().upper()

@@ -58,7 +58,7 @@ def machine_of(node: Node) -> Machine:
     """The device of a node."""
     device = node.device
     total, error, source = _total(node)
-    name = device.name
+    name = device.kind
     traits = device_traits(name, device.vendor)
     return Machine(
         total=total,

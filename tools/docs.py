@@ -59,7 +59,7 @@ def printed(command: str) -> str:
     words = shlex.split(PART.sub("", command))[1:]
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        run(words)
+        run(words if "--config-file" in words else ["--no-config", *words])
     lines = [line.rstrip() for line in (out.getvalue() + err.getvalue()).splitlines()]
     while lines and not lines[-1]:
         lines.pop()

@@ -10,6 +10,8 @@ import pytest
 from kvplan.core.errors import BadFile, KvplanError, SourceUnreachable
 from kvplan.core.units import GIB, MIB
 from kvplan.readers.devices import devices, find_device, own_devices
+from kvplan.readers.own_cards import KEYS as CARD_KEYS
+from kvplan.readers.settings import KEYS as SETTINGS_KEYS
 from kvplan.readers.settings import Settings, in_use, open_settings, read_settings, use
 
 
@@ -56,20 +58,36 @@ REFUSED = [
     ("[cards.l4]\ntflops = 242", ["cards.l4.tflops is a number (242)", "a table is needed"]),
     ("[cards.h100]\nprice = 2", ["h100 is read as h100-sxm-80gb", "Write the form"]),
     ("[cards.h100-sxm]\nprice = 2\n[cards.h100-sxm-80gb]", ["is h100-sxm-80gb", "twice"]),
-    ("[cards.h100-smx-80gb]\nprice = 2", ["cards.h100-smx-80gb", "h100-sxm-80gb", "a memory"]),
-    ("[cards.ours]\nprice = 2", ["cards.ours", "No device is named 'ours'", "a memory"]),
+    (
+        "[cards.h100-smx-80gb]\nprice = 2",
+        ["cards.h100-smx-80gb", "Did you mean h100-sxm-80gb", "and memory"],
+    ),
+    (
+        "[cards.ours]\nprice = 2",
+        ["cards.ours", "No device is named 'ours'. A card of one's own has"],
+    ),
     ("[cards.ours]\nlike = 'h101'", ["cards.ours.like: No device is named 'h101'"]),
     ("[cards.ours]\nlike = 'h100'", ["cards.ours.like", "Write the form"]),
     ("[cards.ours]\nmemory='1GiB'\nvendor='Nvidea'", ["cards.ours.vendor", "NVIDIA"]),
-    ("[cards.ours]\nmemory='1GiB'\naliases='x'", ["cards.ours.aliases is a text"]),
-    ("[cards.ours]\nmemory='1GiB'\naliases=[1]", ["cards.ours", "aliases[0]", "is a number (1)"]),
-    ("[cards.ours]\nmemory='1GiB'\naliases=['NVIDIA L4']", ["'NVIDIA L4', which l4 has"]),
-    ("[cards.ours]\nmemory='1GiB'\nunified-memory=1", ["unified-memory", "true or false"]),
-    ("[cards.a]\nmemory='1GiB'\n[cards.A]\nmemory='1GiB'", ["cards.A", "which a has"]),
+    ("[cards.ours]\nvendor='AMD'\nmemory='1GiB'\naliases='x'", ["cards.ours.aliases is a text"]),
+    (
+        "[cards.ours]\nvendor='AMD'\nmemory='1GiB'\naliases=[1]",
+        ["cards.ours", "aliases[0]", "is a number (1)"],
+    ),
+    (
+        "[cards.ours]\nvendor='AMD'\nmemory='1GiB'\naliases=['NVIDIA L4']",
+        ["'NVIDIA L4', which l4 has"],
+    ),
+    (
+        "[cards.ours]\nvendor='AMD'\nmemory='1GiB'\nunified-memory=1",
+        ["unified-memory", "true or false"],
+    ),
+    ("[cards.ours]\nmemory = '1GiB'", ["cards.ours has no vendor", "NVIDIA"]),
+    ("[cards.a]\nlike='l4'\n[cards.A]\nlike='l4'", ["cards.A", "which a has"]),
     ("[cards.'']\nmemory='1GiB'", ["the name of a card", "cannot be read"]),
     ('[cards."a\\nb"]\nmemory="1GiB"', ["the name of a card", "cannot be read"]),
     (f"[cards.{'x' * 61}]\nmemory='1GiB'", ["the name of a card", "cannot be read"]),
-    ("".join(f"[cards.c{n}]\nmemory='1GiB'\n" for n in range(201)), ["more than 200 cards"]),
+    ("".join(f"[cards.c{n}]\nlike='l4'\n" for n in range(201)), ["more than 200 cards"]),
     ("engine = 'vllm'\nengine = 'sglang'", ["not TOML", "Cannot overwrite a value"]),
     ("engine = vllm", ["kvplan.toml is not TOML", "line 1"]),
     ("\n[cards", ["not TOML", "']'"]),
@@ -180,7 +198,9 @@ def test_a_card_from_nothing(tmp_path: Path) -> None:
 def test_cards_are_known_within_use_alone(tmp_path: Path) -> None:
     """One of one's own is the last; one with a shipped name stands in its place."""
     shipped = [device.name for device in devices()]
-    settings = read(tmp_path, "[cards.ours]\nmemory = '9GiB'\n[cards.l4]\nprice = 0\n")
+    settings = read(
+        tmp_path, "[cards.ours]\nvendor = 'AMD'\nmemory = '9GiB'\n[cards.l4]\nprice = 0\n"
+    )
     with use(settings):
         inside = [device.name for device in devices()]
         assert settings == in_use()
@@ -309,3 +329,14 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     with pytest.raises(KvplanError, match="cannot be read"):
         open_settings()
+
+
+def test_the_page_shows_the_file_and_every_key() -> None:
+    """What docs/settings.md begins with is the file that its commands are run with."""
+    docs = Path(__file__).parents[2] / "docs"
+    page, file = (docs / "settings.md").read_text(), docs / "settings" / "kvplan.toml"
+    keys = (*SETTINGS_KEYS[:-1], *CARD_KEYS)
+
+    assert f"```toml\n{file.read_text()}```" in page
+    assert [] == [key for key in keys if f"`{key}`" not in page]
+    assert 2 == len(read_settings(file, "kvplan.toml").cards)

@@ -1,11 +1,13 @@
 """The ``[cards.NAME]`` tables of a settings file: prices of known cards, and cards of one's own.
 
-[cards.h100-sxm-80gb]          a known card: what is said replaces what the table has
-price = 2.10
+    [cards.h100-sxm-80gb]          a known card: what is said replaces what the table has
+    price = 2.10
 
-[cards.our-h100]               one's own: like a known one, or with its memory
-like = "h100-sxm-80gb"
-memory = "95830MiB"
+    [cards.our-h100]               one's own: like a known one, or with a vendor and memory
+    like = "h100-sxm-80gb"
+    memory = "95830MiB"
+
+What nobody says of a card of one's own is not known, and nothing is taken in its place.
 """
 
 from __future__ import annotations
@@ -91,10 +93,10 @@ def _known(name: str, keys: Keys) -> Device | None:
     except UnknownName as error:
         if {"like", "memory"} & set(keys.table):
             return None
+        near = error.hint.partition("See kvplan gpus")[0].strip()
         raise BadFile(
             f"{keys.source()}: {error.message}",
-            f"{' '.join(error.hint.split(' See kvplan gpus')[:1])} A card of one's own has a "
-            "memory, or is like a known one.",
+            f"{near} A card of one's own has a vendor and memory, or is like another.".strip(),
         ) from None
     if said:
         raise BadFile(f"{keys.source()}: {said[0]}", "Write the form that is meant.")
@@ -115,6 +117,11 @@ def _own(name: str, keys: Keys) -> Device:
         own["unified_memory"] = unified
     like = keys.text("like")
     if like is None:
+        if vendor is None:
+            raise BadFile(
+                f"{keys.source()} has no vendor, which the rules of engines go by.",
+                'As in vendor = "NVIDIA".',
+            )
         return Device(**own)
     try:
         base, said = find_device(like)

@@ -155,6 +155,17 @@ def test_a_price_that_cannot_be_told(here: Path, capsys: pytest.CaptureFixture[s
     assert [said] == [text for text in found["warnings"] if "price" in text]
 
 
+def test_list_prices_in_a_currency_without_a_rate(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """That there is no price is said, as its reason stands in a file."""
+    (here / "kvplan.toml").write_text("currency = 'EUR'")
+    found = asked(capsys, *FIT, "--gpu", "l4")
+
+    assert None is found["cost"]
+    assert "List prices are in dollars: pass --exchange-rate for EUR." in found["warnings"]
+
+
 def test_the_figures_of_a_card(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One's own memory is planned with, by the rules of the card that it is like."""
     found = asked(capsys, *FIT, "--gpu", "ours", "--engine", "vllm")
@@ -261,6 +272,22 @@ def test_explain_knows_them(here: Path, capsys: pytest.CaptureFixture[str]) -> N
 
     assert ("vllm", "ours") == (found["engine"]["name"], found["predicted"]["device"]["name"])
     assert "defaults" not in found
+
+
+def test_a_log_may_name_one(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By the name that its driver has for it."""
+    path = here / "kvplan.toml"
+    path.write_text(f"{path.read_text()}aliases = ['NVIDIA Q100']\n")
+    (here / "start.log").write_text(
+        "build: 6000 (abcdef0) with cc for x86_64-linux-gnu\n"
+        "llama_model_load_from_file_impl: using device CUDA0 (NVIDIA Q100) (0000:01:00.0)"
+        " - 95000 MiB free\n"
+        "llama_kv_cache: size = 1024.00 MiB (  8192 cells,  32 layers,  1/1 seqs), "
+        "K (f16):  512.00 MiB, V (f16):  512.00 MiB\n"
+    )
+    found = asked(capsys, "explain", "start.log", "--model", "llama-3.1-8b")
+
+    assert "ours" == found["predicted"]["device"]["name"]
 
 
 # What is asked in which file, and words of the sentence.

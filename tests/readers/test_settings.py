@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kvplan.core.errors import BadFile, KvplanError, SourceUnreachable
 from kvplan.core.units import GIB, MIB
@@ -39,6 +43,7 @@ REFUSED = [
     ("currency = 'EUR'\nexchange-rate = inf", ["exchange-rate = inf"]),
     ("currency = 'EUR'\nexchange-rate = true", ["exchange-rate is true or false"]),
     ("currency = 'EUR'\nexchange-rate = '0.9'", ["exchange-rate is a text", "a number is needed"]),
+    ("currency = 'usd'\nexchange-rate = 0.9", ["exchange-rate is of USD for a dollar"]),
     ("exchange-rate = 0.9", ["of a currency, and none is named"]),
     ("cards = 3", ["cards is a number (3)", "a table is needed", "[cards]"]),
     ("[cards]\nl4 = 0.8", ["kvplan.toml: cards.l4 is a number (0.8)", "[cards.l4]"]),
@@ -221,6 +226,17 @@ def test_a_slice_has_no_price_of_the_whole_card(tmp_path: Path) -> None:
 
     assert found.price is not None
     assert (0.9, True) == (found.price.per_hour, found.sliced)
+
+
+LAST = "currency='EUR'\nexchange-rate=2\n[cards.ours]\nlike='l4'\nprice=1\ntflops={bf16=1}\n"
+
+
+@given(st.binary(max_size=40), st.integers(0, len(LAST)), st.integers(0, 20))
+def test_any_bytes_are_read_or_refused(data: bytes, place: int, cut: int) -> None:
+    """A file with anything put in, or left out, anywhere is settings or a sentence."""
+    text = LAST.encode()
+    with tempfile.TemporaryDirectory() as folder, contextlib.suppress(KvplanError):
+        read(Path(folder), text[:place] + data + text[place + cut :])
 
 
 class Places:

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from typing import Final
 
 from kvplan.core.errors import BadValue
 
 KIB, MIB, GIB, TIB = 1 << 10, 1 << 20, 1 << 30, 1 << 40
 KB, MB, GB, TB = 10**3, 10**6, 10**9, 10**12
+
+USD: Final = "USD"
 
 BYTE_UNITS = {
     "B": 1, "KIB": KIB, "MIB": MIB, "GIB": GIB, "TIB": TIB, "KB": KB, "MB": MB, "GB": GB, "TB": TB,

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from kvplan.core.units import format_bytes
+from kvplan.core.units import USD, format_bytes
 from kvplan.engines.base import EnginePlan
 from kvplan.engines.names import flags_of
 from kvplan.planning.answer import Answer
 from kvplan.planning.cost import Cost, cost_of
-from kvplan.planning.cost.pricing import USD, pricing_of
+from kvplan.planning.cost.pricing import pricing_of
 from kvplan.planning.handover import Handover, Prefill, handover, prefill_of
 from kvplan.planning.joined import join
 from kvplan.planning.levers import Lever, levers_of

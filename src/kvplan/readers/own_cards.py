@@ -17,11 +17,10 @@ from typing import Any, Final, NamedTuple
 
 from kvplan.core.device import CardPrice, Device
 from kvplan.core.errors import BadFile, UnknownName
-from kvplan.core.units import parse_bandwidth, parse_bytes
+from kvplan.core.units import USD, parse_bandwidth, parse_bytes
 from kvplan.readers.devices import devices, find_device, fold
 from kvplan.readers.toml_text import MOST, Keys
 
-USD: Final = "USD"
 MAX_CARDS: Final = 200
 MAX_NAME: Final = 60
 MAX_ALIASES: Final = 16

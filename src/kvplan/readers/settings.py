@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kvplan.core.device import Device
 from kvplan.core.errors import BadFile
-from kvplan.core.units import parse_currency
+from kvplan.core.units import USD, parse_currency
 from kvplan.readers.json_text import read_bounded
 
 if TYPE_CHECKING:
@@ -122,6 +122,8 @@ def read_settings(path: Path, file: str) -> Settings:
             f"{keys.source('exchange-rate')} is of a currency, and none is named.",
             'As in currency = "EUR".',
         )
+    if rate not in (None, 1.0) and currency == USD:
+        raise BadFile(f"{keys.source('exchange-rate')} is of USD for a dollar, which is 1.")
     found = {"engine": engine, "gpu": gpu, "currency": currency, "exchange_rate": rate}
     return Settings(
         file=file,
@@ -138,7 +140,7 @@ def _cards(tables: Keys, currency: str | None, rate: float | None) -> tuple[Devi
     """The table of devices is read where there are cards alone."""
     if not tables.table:
         return ()
-    from kvplan.readers.own_cards import USD, Money, read_cards
+    from kvplan.readers.own_cards import Money, read_cards
 
     return read_cards(tables, Money(currency or USD, rate))
 

@@ -12,6 +12,7 @@ from typing import Any
 from kvplan.core.device import Device
 from kvplan.core.errors import BadValue
 from kvplan.core.model import Model
+from kvplan.core.units import USD
 from kvplan.engines.names import flags_of
 from kvplan.engines.registry import engine_of
 from kvplan.planning.advise.answer import AdviseAnswer
@@ -25,7 +26,7 @@ from kvplan.planning.advise.risk import preemption_risk
 from kvplan.planning.advise.search import Refused, Space, sized
 from kvplan.planning.advise.traced import of_trace
 from kvplan.planning.cost.hosted import Hosted, Request, hosted
-from kvplan.planning.cost.pricing import USD, Pricing, pricing_of
+from kvplan.planning.cost.pricing import Pricing, pricing_of
 from kvplan.planning.question import device_named
 from kvplan.planning.speed.measured import read_calibration
 from kvplan.readers.devices import devices

@@ -66,8 +66,6 @@ class AdviseAnswer(Answer):
                 "Say more with --prompt and --output, or --hit-rate."
             )
         pricing = self.space.pricing
-        if pricing.rate_is_missing:
-            yield f"List prices are in dollars: pass --exchange-rate for {pricing.currency}."
         yield from pricing.untold(self.space.devices)
 
     def _of_best(self) -> Iterator[str]:

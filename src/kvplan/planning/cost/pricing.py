@@ -11,17 +11,16 @@ A list price is in US dollars; ``--exchange-rate`` is what one of them is in ``-
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from kvplan.core.device import CardPrice, Device
 from kvplan.core.errors import BadValue
-from kvplan.core.units import parse_currency, round_up
+from kvplan.core.units import USD, parse_currency, round_up
 from kvplan.planning.amounts import parse_share
 from kvplan.readers.prices import KINDS, ON_DEMAND, ListPrice, cheapest, providers
 
-USD: Final = "USD"
 GIVEN: Final = "given"
 RESERVED: Final = "reserved"
 PRICE_KINDS: Final = (*KINDS, RESERVED)
@@ -117,17 +116,18 @@ class Pricing:
             return None
         return self._listed(listed, dollars)
 
-    def untold(self, devices: Iterable[Device]) -> tuple[str, ...]:
-        """A sentence where a device's own price cannot be told in the currency."""
+    def untold(self, devices: Sequence[Device]) -> Iterator[str]:
+        """A sentence where the list's prices, or a device's own, cannot be told in the currency."""
+        if self.rate_is_missing and not all(map(self.takes_own, devices)):
+            yield f"List prices are in dollars: pass --exchange-rate for {self.currency}."
         for device in devices:
-            if device.price and self.takes_own(device) and self._own(device.price) is None:
-                said = (
-                    f"The price of {device.name} is in {device.price.currency} "
-                    f"({device.price.source}) and cannot be told in {self.currency}: give "
-                    "exchange-rate there, or --price."
+            own = device.price if self.takes_own(device) else None
+            if own is not None and self._own(own) is None:
+                yield (
+                    f"The price of {device.name} is in {own.currency} ({own.source}) and cannot be "
+                    f"told in {self.currency}: give exchange-rate there, or --price."
                 )
-                return (said,)
-        return ()
+                return
 
     def takes_own(self, device: Device) -> bool:
         """Whether a device's own price holds: no flag gives another, or asks for the list."""

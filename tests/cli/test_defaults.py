@@ -192,6 +192,18 @@ def test_advise_has_ones_own_cards(here: Path, capsys: pytest.CaptureFixture[str
     ]
 
 
+def test_a_card_that_costs_nothing(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is the choice, and what costs something is not said to cost the same."""
+    (here / "kvplan.toml").write_text("[cards.l40s]\nprice = 0\n")
+    found = asked(
+        capsys, "advise", "qwen3-8b", "--users", "4", "--context", "8k", "--gpu", "l40s,h200"
+    )
+    first = {one["gpu"]: one for one in reversed(found["options"])}
+
+    assert ("l40s", 0) == (found["options"][0]["gpu"], found["options"][0]["cost_per_hour"])
+    assert "meets the goals at a cost" == first["h200"]["why_not"]
+
+
 def test_a_sweep_knows_them_in_its_processes(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

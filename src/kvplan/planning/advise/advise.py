@@ -318,8 +318,9 @@ def _why_not(one: Outcome, first: Outcome, place: int) -> str | None:
         return "meets the goals with more cards"
     if cost is None and least_cost is not None:
         return "meets the goals; no price of it is listed (--price)"
-    if cost is not None and least_cost and cost > least_cost * 1.0005:
-        return f"meets the goals at {cost / least_cost:.2f} × the cost"
+    if cost is not None and least_cost is not None and cost > least_cost * 1.0005:
+        more = f"{cost / least_cost:.2f} × the cost" if least_cost else "a cost"
+        return f"meets the goals at {more}"
     same = "at the same cost" if cost is not None else "with as many cards"
     return f"meets the goals {same}, {_beaten_by(one, first)}"
 

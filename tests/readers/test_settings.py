@@ -87,6 +87,9 @@ REFUSED = [
         "[cards.ours]\nvendor='AMD'\nmemory='1GiB'\nunified-memory=1",
         ["unified-memory", "true or false"],
     ),
+    ("[cards.ours]\nlike = 'inferentia2'", ["cards.ours has no memory", "81559MiB"]),
+    ("[cards.l4-mig-1g-10gb]\nprice = 1", ["cards.l4-mig-1g-10gb: L4 has no MIG slices"]),
+    ("[cards.ours]\nlike = 'l4-mig-1g-10gb'", ["cards.ours.like: L4 has no MIG slices"]),
     ("[cards.ours]\nmemory = '1GiB'", ["cards.ours has no vendor", "NVIDIA"]),
     ("[cards.a]\nlike='l4'\n[cards.A]\nlike='l4'", ["cards.A", "which a has"]),
     ("[cards.'']\nmemory='1GiB'", ["the name of a card", "cannot be read"]),
@@ -154,6 +157,13 @@ def test_a_known_card_with_a_price(tmp_path: Path) -> None:
     )  # fmt: skip
     assert 'kvplan.toml: cards."NVIDIA L4".price' == price.source
     assert find_device("l4")[0].memory_bytes == card.memory_bytes
+
+
+def test_a_known_card_may_lack_a_memory(tmp_path: Path) -> None:
+    """What a driver reports may be passed with the question; its price is what it is."""
+    (card,) = read(tmp_path, "[cards.inferentia2]\nprice = 0.76\n").cards
+
+    assert ("inferentia2", None) == (card.name, card.memory_bytes)
 
 
 def test_a_card_like_a_known_one(tmp_path: Path) -> None:

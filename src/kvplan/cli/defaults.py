@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
-from kvplan.core.errors import BadFile, BadValue, UnknownName
+from kvplan.core.errors import BadFile, BadQuestion, BadValue
 from kvplan.readers.settings import Value, in_use
 
 # The keywords of a file that a verb takes. The card of advise is its answer.
@@ -98,7 +98,7 @@ def _check(found: Mapping[str, Value]) -> None:
                 from kvplan.readers.devices import find_device
 
                 find_device(str(value))
-        except UnknownName as error:
+        except BadQuestion as error:
             raise BadFile(f"{source}: {error.message}", error.hint) from None
 
 

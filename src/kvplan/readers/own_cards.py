@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from kvplan.core.device import CardPrice, Device
-from kvplan.core.errors import BadFile, UnknownName
+from kvplan.core.errors import BadFile, BadValue, UnknownName
 from kvplan.core.units import USD, parse_bandwidth, parse_bytes
 from kvplan.readers.devices import devices, find_device, fold
 from kvplan.readers.toml_text import MOST, Keys
@@ -78,7 +78,10 @@ def _card(name: str, keys: Keys, money: Money) -> Device:
                 said = f"{keys.source(key)} is of a card of one's own, and this is {known.title}."
                 raise BadFile(said, "Give yours another name.")
         return _with(known, keys, money)
-    return _with(_own(name, keys), keys, money)
+    own = _with(_own(name, keys), keys, money)
+    if own.memory_bytes is None and not own.unified_memory:
+        raise BadFile(f"{keys.source()} has no memory.", 'As in memory = "81559MiB".')
+    return own
 
 
 def _known(name: str, keys: Keys) -> Device | None:
@@ -88,7 +91,7 @@ def _known(name: str, keys: Keys) -> Device | None:
         BadFile: the name leaves the form open, so that a price would be of the wrong one.
     """
     try:
-        device, said = find_device(name)
+        return _one_form(name, keys.source())
     except UnknownName as error:
         if {"like", "memory"} & set(keys.table):
             return None
@@ -97,8 +100,21 @@ def _known(name: str, keys: Keys) -> Device | None:
             f"{keys.source()}: {error.message}",
             f"{near} A card of one's own has a vendor and memory, or is like another.".strip(),
         ) from None
+
+
+def _one_form(name: str, source: str) -> Device:
+    """The device of a name that means no other.
+
+    Raises:
+        UnknownName: no such device.
+        BadFile: a name that leaves the form open, or a slice that the card does not have.
+    """
+    try:
+        device, said = find_device(name)
+    except BadValue as error:
+        raise BadFile(f"{source}: {error.message}", error.hint) from None
     if said:
-        raise BadFile(f"{keys.source()}: {said[0]}", "Write the form that is meant.")
+        raise BadFile(f"{source}: {said[0]}", "Write the form that is meant.")
     return device
 
 
@@ -123,11 +139,9 @@ def _own(name: str, keys: Keys) -> Device:
             )
         return Device(**own)
     try:
-        base, said = find_device(like)
+        base = _one_form(like, keys.source("like"))
     except UnknownName as error:
         raise BadFile(f"{keys.source('like')}: {error.message}", error.hint) from None
-    if said:
-        raise BadFile(f"{keys.source('like')}: {said[0]}", "Write the form that is meant.")
     note = f"as {base.name} ({keys.source('like')})"
     noted = {"memory_note": note, "bandwidth_note": note, "usual_for": (), "notes": ""}
     return replace(base, **{**noted, **own}, like=base.kind)
@@ -165,8 +179,6 @@ def _with(device: Device, keys: Keys, money: Money) -> Device:
     if watts is not None:
         changed["tdp_w"] = watts
         sources["tdp"] = keys.source("power")
-    if not (memory or device.memory_bytes or device.unified_memory):
-        raise BadFile(f"{keys.source()} has no memory.", 'As in memory = "81559MiB".')
     if memory == 0 or rate == 0:
         raise BadFile(f"{keys.source('memory' if memory == 0 else 'bandwidth')} is 0.")
     return replace(device, **changed, price=_price(keys, money), sources=sources)

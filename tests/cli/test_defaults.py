@@ -35,6 +35,7 @@ FIT = ["fit", "qwen3-8b", "--context", "8k"]
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("KVPLAN_CONFIG")
     folder = tmp_path / "here"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -393,8 +394,11 @@ def test_functions_read_no_file(here: Path, monkeypatch: pytest.MonkeyPatch) -> 
         kvplan.fit("qwen3-8b", gpu="ours")
 
 
-def test_without_a_file_nothing_is_imported(tmp_path: Path) -> None:
+def test_without_a_file_nothing_is_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """TOML is read where there is some."""
+    monkeypatch.delenv("KVPLAN_CONFIG")
     script = (
         "import sys, kvplan.cli as cli\n"
         "code = cli.run(['fit', 'qwen3-0.6b', '--gpu', 'l4', '--json'])\n"

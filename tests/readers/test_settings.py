@@ -19,6 +19,11 @@ from kvplan.readers.settings import KEYS as SETTINGS_KEYS
 from kvplan.readers.settings import Settings, in_use, open_settings, read_settings, use
 
 
+@pytest.fixture(autouse=True)
+def nothing_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KVPLAN_CONFIG")
+
+
 def read(folder: Path, text: str | bytes) -> Settings:
     path = folder / "kvplan.toml"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())

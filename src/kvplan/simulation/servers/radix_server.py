@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from kvplan.core.units import round_up
 from kvplan.simulation.servers.base import Request, Segment, Server, segments
@@ -79,6 +80,14 @@ class RadixServer(Server):
         """What the first ``tokens`` of a request are found by."""
         return segments(request, tokens, self.page) if self.reuse else []
 
+    def sought(self, request: Request) -> list[Segment]:
+        """What a request looks for: as far as a hit can spare work (schedule_batch.py,
+        init_next_round_input), to the end of the segment where that ends.
+        """
+        most, key = self.reusable(request, request.known), self.key(request, request.known)
+        ends = accumulate(segment.tokens for segment in key)
+        return [part for part, end in zip(key, ends, strict=True) if end - part.tokens < most]
+
     def start(self, request: Request, hit: int, node: Node) -> None:
         """The request holds what it found, and counts it if it is new."""
         self.held[request] = Held(node, hit)
@@ -112,10 +121,11 @@ class RadixServer(Server):
         self.counts.moved_s += seconds
         return seconds
 
-    def decoded(self, requests: Sequence[Request], steps: int) -> None:
+    def decoded(self, requests: Sequence[Request], steps: int, spare: int = 0) -> None:
         """So many tokens of each, its pages taken step by step, as eviction is.
 
-        The page of the planned step is there already: ``own`` reaches one token further.
+        Each step evicts for what it needs, then for ``spare`` tokens. The page of the planned step
+        is there already: ``own`` reaches one token further.
         """
         page = self.page
         due = [0] * page
@@ -124,8 +134,8 @@ class RadixServer(Server):
             due[-request.computed % page] += 1
         for step in range(1, steps + 1):
             need = page * due[step % page]
-            if need and self.free < need:
-                self.evict(need)
+            self.make_free(need)
+            self.make_free(spare)
             self.free -= need
         for request in requests:
             held = self.held[request]
@@ -151,6 +161,11 @@ class RadixServer(Server):
             self.evict(more)
         self.free -= more
         held.own += more
+
+    def make_free(self, tokens: int) -> None:
+        """Evicts so many where fewer are free (evict_from_tree_cache)."""
+        if self.free < tokens:
+            self.evict(tokens)
 
     def evict(self, tokens: int) -> None:
         """Frees what nobody holds, a node at a time, until so many tokens are free more."""

@@ -18,7 +18,7 @@ from kvplan.core.step import Chunk
 from kvplan.core.units import round_up
 from kvplan.simulation.servers.base import Batch, Request
 from kvplan.simulation.servers.radix_server import RadixServer
-from kvplan.simulation.servers.sglang_budget import CLIP, Budget, Ratio
+from kvplan.simulation.servers.sglang_budget import CLIP, RETRACT_STEPS, Budget, Ratio
 
 LPM_QUEUE: Final = 128  # _determine_active_policy: beyond so many waiting, first come
 
@@ -123,24 +123,27 @@ class SglangServer(RadixServer):
         if not self.decoding:
             self.ratio.idle()
             return None
-        for request in self.running:
-            self.grow(request, request.known)
+        self._allocate(self.running)
         return Batch([request.known for request in self.running], [])
 
     def end_step(self) -> list[Request]:
         """Tokens come out, chunks enter the tree, what is done leaves."""
         if self.decoding:
             return self._end_decode()
-        entered = []
+        entered, cut = [], []
         for request, length in self.step:
+            if length < request.left:
+                cut.append((request, length))
+                continue
             self.compute(request, length)
-            if request.left:
-                continue  # a chunk of a longer prompt
-            self.emit(request)
             self.partial = None if self.partial is request else self.partial
+            self._token(request)
             entered.append(request)
+        finished = self._enter(entered)
+        for request, length in cut:  # stash_chunked_request: into the tree after all others
+            self.compute(request, length)
         self.step.clear()
-        return self._enter(entered)
+        return finished
 
     def quiet_steps(self) -> int:
         """Until the next answer is whole, while nobody waits who could enter and the pool lasts."""
@@ -153,7 +156,7 @@ class SglangServer(RadixServer):
 
     def skip(self, steps: int) -> None:
         """Each step lets the ratio decay, and counts until the next look."""
-        self.decoded(self.running, steps)
+        self.decoded(self.running, steps, spare=self.page * len(self.running))
         self.since = (self.since + steps) % self.settings.recv_interval
         for _ in range(steps):
             self.ratio.decay()
@@ -174,7 +177,10 @@ class SglangServer(RadixServer):
                 break
             if not self._add(request, budget):
                 break
-        # All are matched and locked before any page is taken (get_new_batch_prefill).
+        # All are matched and locked before any page is taken (get_new_batch_prefill), and those are
+        # evicted for together, with a page more for each (alloc_paged_token_slots_extend).
+        slack = self.page * len(self.step) if self.page > 1 else 0
+        self.make_free(sum(length for _, length in self.step) + slack)
         for request, length in self.step:
             self.grow(request, request.computed + length)
         if self.free < 0:  # alloc_for_extend
@@ -211,14 +217,14 @@ class SglangServer(RadixServer):
         assert budget.chunk_tokens is not None
         most = min(budget.chunk_tokens, int(budget.room))
         length = min(request.left, most if most > 0 else budget.chunk_tokens)
-        new = min(request.remaining, CLIP) if length == request.left else 0
+        new = min(request.output, CLIP) if length == request.left else 0
         budget.spend(length, new, self.page)
         self.step.append((request, length))
 
     def _add(self, request: Request, budget: Budget) -> bool:
         """Takes a request into the batch if it fits (add_one_req); False where the batch ends."""
         page = self.page
-        match = self.tree.match(self.key(request, request.known))
+        match = self.tree.match(self.sought(request))
         hit = self.reusable(request, match.tokens)
         loaded = self.in_host(request, hit)
         extend = request.known - hit - loaded
@@ -242,7 +248,8 @@ class SglangServer(RadixServer):
             return False
         budget.room -= locked + loaded
         self.start(request, hit, match.node)
-        budget.spend(length, min(request.remaining, CLIP) if length == extend else 0, page)
+        # The whole answer, also of one that comes back with a part of it (max_new_tokens).
+        budget.spend(length, min(request.output, CLIP) if length == extend else 0, page)
         self.step.append((request, length))
         self.partial = request if length < extend else self.partial
         self.full = budget.room <= 0
@@ -262,11 +269,10 @@ class SglangServer(RadixServer):
         if not self.settings.mixes:
             return
         self.leaving, self.mixed = 0, self.running.copy()
-        if not self._can_decode(self.mixed):
+        free = self._allocate(self.mixed)
+        if self.free < 0:
             answers = f"{len(self.mixed)} tokens of answers beside prompts"
-            raise _ended(f"{answers}, {self.free} are free (--enable-mixed-chunk).")
-        for request in self.mixed:
-            self.grow(request, request.known)
+            raise _ended(f"{answers}, {free} are free (--enable-mixed-chunk).")
 
     def _enter(self, entered: list[Request]) -> list[Request]:
         """Requests whose prompts are whole begin to run; those that a step ends leave.
@@ -275,11 +281,12 @@ class SglangServer(RadixServer):
         takes the place of an empty one, as a mixed batch does, its prompts in front.
         """
         for request in self.mixed:
-            self._decode_token(request)
+            request.computed += 1
+            self._token(request)
         takes_over = bool(self.mixed) or not self.num_running
         ran = entered + self.running if self.mixed else self.running + entered
         self.mixed = []
-        finished = self._leave(ran)
+        finished = self._part(ran)
         if takes_over or finished or self.partial:
             self.full = False
         return finished
@@ -298,6 +305,7 @@ class SglangServer(RadixServer):
         order = sorted(self.running, key=lambda r: (r.generated, -r.prompt), reverse=True)
         while len(order) > 1:
             self._retract(order.pop())
+            self.make_free(RETRACT_STEPS * len(order))  # release_req
             if self._can_decode(order):
                 break
         if order and not self._can_decode(order):
@@ -309,9 +317,19 @@ class SglangServer(RadixServer):
     def _can_decode(self, requests: Sequence[Request]) -> bool:
         page = self.page
         need = sum(page for request in requests if not request.computed % page)
-        if self.free < need:
-            self.evict(need)
+        self.make_free(need)
         return self.free >= need
+
+    def _allocate(self, requests: Sequence[Request]) -> int:
+        """Each one's next token, evicted for as if all wanted a page (alloc_for_decode).
+
+        Returns what was free for them.
+        """
+        self.make_free(self.page * len(requests))
+        free = self.free
+        for request in requests:
+            self.grow(request, request.known)
+        return free
 
     def _retract(self, request: Request) -> None:
         """Its cache is given up; it waits again with the tokens that it generated."""
@@ -327,22 +345,22 @@ class SglangServer(RadixServer):
 
     def _end_decode(self) -> list[Request]:
         for request in self.running:
-            self._decode_token(request)
-        finished = self._leave(self.running)
+            request.computed += 1
+            self._token(request)
+        finished = self._part(self.running)
         self.leaving = len(finished)
         return finished
 
-    def _decode_token(self, request: Request) -> None:
-        request.computed += 1
+    def _token(self, request: Request) -> None:
+        """A token is out; whose answer is whole leaves the cache at once, its tokens stay."""
         self.emit(request)
-
-    def _leave(self, ran: list[Request]) -> list[Request]:
-        """Those of a batch whose answers are whole: their tokens stay, the others run on."""
-        finished = [request for request in ran if request.done]
-        self.running = [request for request in ran if not request.done]
-        for request in finished:
+        if request.done:
             self.release(request, keep=True)
-        return finished
+
+    def _part(self, ran: list[Request]) -> list[Request]:
+        """Those of a batch whose answers are whole; the others run on."""
+        self.running = [request for request in ran if not request.done]
+        return [request for request in ran if request.done]
 
 
 def _ended(why: str) -> BadQuestion:

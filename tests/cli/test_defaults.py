@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from importlib.resources import files
@@ -269,10 +270,21 @@ def test_a_file_has_it_too(here: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_gpus_lists_them(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With the keys that their figures are from."""
+    """With the keys that their figures are from, and what they cost."""
     (row,) = asked(capsys, "gpus", "ours")["gpus"]
+    run(["gpus", "l40"])
+    table = capsys.readouterr().out
 
     assert ("ours", "kvplan.toml: cards.ours.memory") == (row["name"], row["sources"]["memory"])
+    assert {
+        "per_hour": 2.0,
+        "currency": "EUR",
+        "usd_per_hour": 4.0,
+        "source": "kvplan.toml: cards.ours.price",
+    } == row["price"]
+    assert ["your price", "–", "1.50 EUR"] == [
+        re.split(r" {2,}", line.strip())[-1] for line in table.splitlines() if "   " in line.strip()
+    ]
 
 
 def test_explain_knows_them(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

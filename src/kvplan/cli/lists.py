@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kvplan.cli.options import Json
+
+if TYPE_CHECKING:
+    from kvplan.core.device import Device
 
 Word = Annotated[str, typer.Argument(metavar="[WORD]", help="Only those with this in the name.")]
 
@@ -39,7 +42,6 @@ def gpus(word: Word = "", as_json: Json = False) -> None:
     """The devices, with the memory their drivers report and their bandwidth."""
     from kvplan.cli.table import Table
     from kvplan.core.errors import UnknownName
-    from kvplan.core.units import format_bytes
     from kvplan.readers.devices import devices, fold
 
     asked = fold(word)
@@ -54,22 +56,32 @@ def gpus(word: Word = "", as_json: Json = False) -> None:
             "bandwidth_bytes_per_s": d.bandwidth_bytes_per_s,
             "dense_flops": d.dense_flops,
             "aliases": d.aliases,
+            "price": d.price and d.price.to_dict(),
             "notes": d.notes,
             "sources": d.sources,
         }
         for d in found
     ]
-    cells = tuple(
-        (
-            d.name,
-            d.title,
-            format_bytes(d.memory_bytes) if d.memory_bytes else "?",
-            f"{d.bandwidth_bytes_per_s / 1e9:,.0f} GB/s" if d.bandwidth_bytes_per_s else "?",
-        )
-        for d in found
+    columns = ("name", "device", "memory", "bandwidth", "your price")
+    shown = len(columns) if any(d.price for d in found) else len(columns) - 1
+    cells = tuple(_gpu(d)[:shown] for d in found)
+    table = Table(f"{len(found)} devices", columns[:shown], cells, "llrrr"[:shown])
+    _print("gpus", rows, table, as_json)
+
+
+def _gpu(device: Device) -> tuple[str, ...]:
+    """A device's cells, its own price as the last."""
+    from kvplan.cli.table import NONE
+    from kvplan.core.units import format_bytes
+
+    rate, price = device.bandwidth_bytes_per_s, device.price
+    return (
+        device.name,
+        device.title,
+        format_bytes(device.memory_bytes) if device.memory_bytes else "?",
+        f"{rate / 1e9:,.0f} GB/s" if rate else "?",
+        f"{price.per_hour:,.2f} {price.currency}" if price else NONE,
     )
-    columns = ("name", "device", "memory", "bandwidth")
-    _print("gpus", rows, Table(f"{len(found)} devices", columns, cells, "llrr"), as_json)
 
 
 def engines(as_json: Json = False) -> None:

@@ -23,6 +23,10 @@ class CardPrice:
     usd_per_hour: float | None
     source: str
 
+    def to_dict(self) -> dict[str, Any]:
+        """Its figures."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:

@@ -15,41 +15,43 @@ from kvplan.simulation.servers.sglang import SglangServer, SglangSettings
 from kvplan.simulation.traffic import Traffic
 from tests.simulation.servers.cases import run, traffic
 
-REFERENCE = Path(__file__).parents[2] / "reference" / "sglang_oracle" / "scheduler.json.gz"
-NUM_CASES = 132
+FOLDER = Path(__file__).parents[2] / "reference" / "sglang_oracle"
+FILES = {"fcfs": "scheduler.json.gz", "lpm": "scheduler_lpm.json.gz"}
+CASES = [("fcfs", index) for index in range(132)] + [("lpm", index) for index in range(44)]
 
 
 @cache
-def reference() -> dict[str, Any]:
-    with gzip.open(REFERENCE) as file:
+def reference(policy: str) -> dict[str, Any]:
+    with gzip.open(FOLDER / FILES[policy]) as file:
         found: dict[str, Any] = json.load(file)
     return found
 
 
 @cache
-def asked(index: int) -> Traffic:
-    row = reference()["traffics"][index]
+def asked(policy: str, index: int) -> Traffic:
+    row = reference(policy)["traffics"][index]
     rows = [(at, prompt, output) for at, prompt, output, _ in row["requests"]]
     return traffic(rows, [ids for *_, ids in row["requests"]], row["block"])
 
 
-def server(said: dict[str, Any]) -> SglangServer:
+def server(said: dict[str, Any], policy: str) -> SglangServer:
     settings = SglangSettings(
         max_running=said["max_running"],
         chunk_tokens=said["chunk"],
         prefill_tokens=said["prefill"],
         conservativeness=said["cons"],
         mixed_chunk=said["mixed"],
+        policy=policy,
     )
     return SglangServer(
         tokens=said["tokens"], page=said["page"], reuse=said["radix"], settings=settings
     )
 
 
-@pytest.mark.parametrize("index", range(NUM_CASES))
-def test_every_step_is_its_own(index: int) -> None:
+@pytest.mark.parametrize(("policy", "index"), CASES)
+def test_every_step_is_its_own(policy: str, index: int) -> None:
     """The same requests decode and are prefilled in each step, and the same becomes of each."""
-    case = reference()["cases"][index]
+    case = reference(policy)["cases"][index]
     steps: list[list[int]] = []
 
     def seconds(batch: Batch) -> float:
@@ -57,7 +59,7 @@ def test_every_step_is_its_own(index: int) -> None:
         steps.append([sum(batch.contexts), len(batch.contexts), prompts, len(batch.chunks)])
         return 1.0
 
-    found = run(asked(case["traffic"]), server(case["settings"]), step_s=seconds)
+    found = run(asked(policy, case["traffic"]), server(case["settings"], policy), step_s=seconds)
 
     assert case["steps"] == steps
     columns = zip(*case["results"], strict=True)
@@ -71,10 +73,10 @@ def test_every_step_is_its_own(index: int) -> None:
 
 def test_the_reference_has_what_it_is_for() -> None:
     """Mixed steps and retractions are among it, and no case is left out."""
-    cases = reference()["cases"]
+    cases = [case for policy in FILES for case in reference(policy)["cases"]]
     mixed = [case for case in cases if any(step[1] and step[3] for step in case["steps"])]
     retracted = [case for case in cases if any(row[4] for row in case["results"])]
 
-    assert len(cases) == NUM_CASES
-    assert len(mixed) == 60
+    assert len(cases) == len(CASES)
+    assert len(mixed) == 80
     assert len(retracted) > 20

@@ -11,16 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, Final
 
 from kvplan.core.errors import BadQuestion
 from kvplan.core.step import Chunk
 from kvplan.core.units import round_up
 from kvplan.simulation.servers.base import Batch, Request
+from kvplan.simulation.servers.radix import RadixTree
 from kvplan.simulation.servers.radix_server import RadixServer
 from kvplan.simulation.servers.sglang_budget import CLIP, RETRACT_STEPS, Budget, Ratio
 
-LPM_QUEUE: Final = 128  # _determine_active_policy: beyond so many waiting, first come
+# schedule_policy.py: beyond so many waiting, first come (_determine_active_policy);
+# IN_BATCH_PREFIX_CACHING_CHECK_THRESHOLD and …_DEPRIORITIZE_THRESHOLD, in tokens.
+LPM_QUEUE: Final = 128
+IN_BATCH: Final = 32
 
 ORDERS: Final = ("fcfs", "lpm", "lof", "shortest", "priority")
 
@@ -204,13 +209,32 @@ class SglangServer(RadixServer):
         policy = self.settings.policy
         if policy == "lpm" and len(self.waiting) > LPM_QUEUE:
             policy = "fcfs"
+        if policy == "lpm":
+            return self._by_prefix()
         keys: dict[str, Callable[[Request], Any]] = {
-            "lpm": lambda r: -self.cached_tokens(r),
             "lof": lambda r: -r.output,
             "shortest": lambda r: r.left - self.cached_tokens(r),
             "priority": lambda r: r.priority,
         }
         return sorted(self.waiting, key=keys[policy]) if policy in keys else self.waiting
+
+    def _by_prefix(self) -> list[Request]:
+        """The longest cached beginning first (_compute_prefix_matches, _sort_by_longest_prefix).
+
+        Of those that share a beginning which is not there yet one goes, the others come last. What
+        is looked for counts as used, and the queue keeps the order.
+        """
+        queue, found, late = RadixTree(), {}, set()
+        for request in self.waiting:
+            key = self.key(request, request.known)
+            found[request] = self.tree.match(key).tokens
+            if found[request] <= IN_BATCH:
+                if queue.peek(key) >= IN_BATCH:
+                    late.add(request)
+                else:
+                    queue.insert(key)
+        self.waiting.sort(key=lambda r: inf if r in late else -found[r])
+        return self.waiting
 
     def _add_partial(self, request: Request, budget: Budget) -> None:
         """The next chunk of a prompt that was cut (add_chunked_req)."""

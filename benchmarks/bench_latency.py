@@ -27,11 +27,11 @@ import numpy as np
 from benchmarks.timing import ROOT
 from kvplan.planning.speed import estimate
 from kvplan.simulation.traffic import Traffic
-from tools.accuracy_latency import SEED, answered, loop_of, simulated_s
+from tools.accuracy_latency import SEED, answered
 from tools.speed_cases import Case, case_of
 from tools.speed_data import data
-from tools.speed_recipes import planned_as_run
 from tools.speed_rows import Row
+from tools.speed_simulated import loop_of, simulated_s
 
 PEER: Final = ROOT / ".venv-aisimulate"
 PACKAGE: Final = "aisimulate==0.13.0.dev202610270000000085"
@@ -140,7 +140,6 @@ def compared(command: Path, sample: int) -> Iterator[Both]:
         case = case_of(row)
         if not isinstance(case, Case):
             continue
-        case = case._replace(plan=planned_as_run(row, case.plan))
         found = estimate(case.plan)
         if found is None:
             continue

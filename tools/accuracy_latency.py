@@ -17,24 +17,13 @@ from statistics import mean, median
 from typing import Any, Final, NamedTuple
 
 from kvplan.core.errors import KvplanError
-from kvplan.planning.speed import estimate
-from kvplan.simulation.copies import copies_of
-from kvplan.simulation.outcome import Outcome
-from kvplan.simulation.planned import Rules
-from kvplan.simulation.report import figures
-from kvplan.simulation.step_time import StepTime
-from kvplan.simulation.synthetic import synthetic
-from kvplan.simulation.traffic import Traffic
-from tools.speed_cases import Case, case_of
+from tools.speed_cases import case_of
 from tools.speed_data import data
-from tools.speed_recipes import planned_as_run
-from tools.speed_rows import MIXTURES, Row
+from tools.speed_rows import MIXTURES, SOURCE_OF_LOOPS, Row
+from tools.speed_simulated import simulated_s
 
-PROMPTS_A_CLIENT: Final = 10
-NOMINAL: Final = 0.9  # of the nominal length is the mean of those drawn from 0.8 to 1
 SAMPLE: Final = 400
 SEED: Final = 7
-SOURCE: Final = "aic-silicon"
 
 
 ON_PAGE: Final = 150
@@ -77,7 +66,7 @@ def answered(found: Sequence[Row]) -> Iterator[tuple[Row, dict[str, float]]]:
     answers: dict[tuple[Any, ...], dict[str, float]] = defaultdict(dict)
     first: dict[tuple[Any, ...], Row] = {}
     for row in found:
-        if row.source == SOURCE and row.kind in ("loop", "single"):
+        if row.source == SOURCE_OF_LOOPS and row.kind in ("loop", "single"):
             key = tuple(row._replace(place=0, metric="", value=0.0))
             answers[key][row.metric] = row.value
             first.setdefault(key, row)
@@ -91,50 +80,11 @@ def compared(asked: Sequence[tuple[Row, dict[str, float]]]) -> Iterator[Compared
         if isinstance(case, str):
             continue
         try:
-            simulated = simulated_s(case._replace(plan=planned_as_run(row, case.plan)))
+            simulated = simulated_s(case)
         except KvplanError:
             continue
         if simulated is not None:
             yield Compared(row, measured, simulated)
-
-
-def simulated_s(case: Case) -> dict[str, float] | None:
-    """Means of one rank; None where its speed is not known."""
-    found = estimate(case.plan)
-    if found is None:
-        return None
-    clients = max(1, round(case.row.concurrency / found.ranks))
-    traffic = loop_of(case.row, clients)
-    timed = StepTime(cost=found.cost, error=found.error, request_s=found.batching.request_s)
-    outcome = run(case, traffic, timed)
-    said = figures(outcome, traffic)
-    return {name: said[name]["mean"] or float("nan") for name in ("ttft_s", "tpot_s")}
-
-
-def loop_of(row: Row, clients: int) -> Traffic:
-    """Ten prompts a client, drawn as the source draws them."""
-    prompt, output = lengths(row.prompt, row.drawn), lengths(row.output, row.drawn)
-    return synthetic(
-        requests=PROMPTS_A_CLIENT * clients,
-        prompt=prompt,
-        output=output,
-        concurrency=clients,
-        seed=SEED,
-    )
-
-
-def lengths(average: float, drawn: bool) -> str:
-    """As ``--prompt`` writes them."""
-    if not drawn:
-        return str(round(average))
-    nominal = average / NOMINAL
-    return f"uniform:{round(0.8 * nominal)}-{round(nominal)}"
-
-
-def run(case: Case, traffic: Traffic, timed: StepTime) -> Outcome:
-    """One rank alone."""
-    copies = copies_of(case.plan, Rules(), replicas=1, router="round-robin")
-    return copies.alone().run(traffic, timed, lambda _: None)[0]
 
 
 def table(found: Sequence[Compared], metric: str) -> Iterator[str]:

@@ -16,6 +16,7 @@ from kvplan.planning.speed.rates import SHARES
 from kvplan.planning.speed.steps import DECODING
 from tools.speed_bench import requests_of
 from tools.speed_cases import MOST_RUNNING, Case
+from tools.speed_rows import is_validation
 
 # A namespace of columns: to the package's arithmetic it is an ``Ideal``, or ``Rates``, of all rows.
 Columns = Any
@@ -34,7 +35,7 @@ def arrays(cases: list[Case]) -> Columns:
     found.clients = np.array([_clients(case) for case in cases], float)
     found.running = np.array([_running(case) for case in cases], float)
     found.budget = np.array([budget_of(case.plan) for case in cases], float)
-    found.apart = np.array([is_apart(case.row.engine, case.row.version) for case in cases])
+    found.apart = np.array([is_apart(c.plan.engine, c.plan.version, c.plan.launch) for c in cases])
     found.drawn = np.array([case.row.drawn for case in cases])
     found.replicas = np.array([case.replicas for case in cases], float)
     found.requests = np.array([_requests(case) for case in cases])
@@ -48,6 +49,8 @@ def arrays(cases: list[Case]) -> Columns:
     found.dense_type = np.array([case.ideal.dense_kind for case in cases])
     found.experts_type = np.array([case.ideal.experts_kind for case in cases])
     found.mixture = np.array([case.mixed for case in cases])
+    found.front = np.array(["dynamo" if is_validation(c.row) else "" for c in cases])
+    found.simulated = np.ones(len(cases))  # a first token in the simulator over the formula's
     return found
 
 
@@ -152,7 +155,11 @@ def predicted(found: Columns, rates: Columns) -> Any:
     one = loop.mixed(running, output, step_s, cost)
     two = loop.apart(running, output, step_s, cost, before, equal)
     tpot = np.where(found.apart, two.tpot_s, one.tpot_s)
-    ttft = np.where(found.apart, two.ttft_s, one.ttft_s) + rates.request_s
+    ttft = (
+        np.where(found.apart, two.ttft_s, one.ttft_s)
+        + rates.request_s
+        + rates.prompt_s * found.prompt
+    )
     cycle = ttft + tpot * (output - 1)
     queue = cycle * np.maximum(found.clients - running, 0) / running
     ranks = found.replicas * found.group
@@ -173,7 +180,7 @@ def predicted(found: Columns, rates: Columns) -> Any:
         [full, static],
         running * output / cycle * ranks,
     )
-    first_token = np.where(found.kind == "prefill", alone, ttft + queue)
+    first_token = np.where(found.kind == "prefill", alone, (ttft + queue) * found.simulated)
     return np.select(
         [found.metric == "tpot_s", found.metric == "ttft_s"], [tpot, first_token], rate
     )

@@ -18,7 +18,8 @@ from kvplan.planning.speed.serving import static_batch
 from kvplan.readers.devices import find_device
 from kvplan.readers.open_model import open_model
 from tools.speed_bench import benched, requests_of
-from tools.speed_rows import Row
+from tools.speed_recipes import planned_as_run
+from tools.speed_rows import Row, in_blocks
 
 # The flags of a layout in each engine's spelling: tensor, pipeline, experts dealt, attention DP.
 TENSOR: Final = {
@@ -29,6 +30,8 @@ TENSOR: Final = {
 STAGES: Final = {
     "vllm": "--pipeline-parallel-size", "sglang": "--pp-size", "tensorrt-llm": "--pp-size",
 }  # fmt: skip
+# As in the config of Qwen/Qwen3-32B-FP8, for releases that the catalogue lacks.
+BLOCKS: Final = {"quant_method": "fp8", "weight_block_size": [128, 128]}
 MOST_RUNNING: Final = 4096  # sequences of a rank where no flag says fewer
 FILE_BITS: Final = {"q4_k_m": 4.85}  # bits an element of the usual mix
 
@@ -45,8 +48,10 @@ class Case(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _model(name: str) -> Model:
-    return open_model(name, offline=True)
+def _model(name: str, blocks: bool) -> Model:
+    """A catalogue's model, or as its publisher's own release in FP8 stores it."""
+    stored = {"quantization_config": BLOCKS} if blocks else None
+    return open_model(name, overrides=stored, offline=True)
 
 
 @lru_cache(maxsize=256)
@@ -65,7 +70,7 @@ def case_of(row: Row) -> Case | str:
     """The case of a row, or why kvplan cannot plan it."""
     flags = dict(_flags(row))
     try:
-        engine, model = engine_of(row.engine), _model(row.model)
+        engine, model = engine_of(row.engine), _model(row.model, in_blocks(row))
         device = _device(row.device)
         asked = Asked(
             context=max(2, round(row.prompt + row.output)),
@@ -75,8 +80,7 @@ def case_of(row: Row) -> Case | str:
         )
         node = Node(device=device, gpus=row.gpus, memory_bytes=device.memory_bytes or 0)
         plan = engine.plan(model, node, asked)
-        if row.kind == "queued":
-            plan = benched(engine, plan, row)
+        plan = benched(engine, plan, row) if row.kind == "queued" else planned_as_run(row, plan)
     except KvplanError as wrong:
         return f"kvplan refuses it: {wrong.message[:60]}"
     work = work_of(plan)

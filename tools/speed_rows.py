@@ -9,9 +9,10 @@ import gzip
 import json
 import random
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cache
+from math import isclose
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -22,6 +23,9 @@ PUBLISHED: Final = (
     Path(__file__).parent.parent / "tests" / "reference" / "speed" / "published.jsonl.gz"
 )
 FAR_APART: Final = 1.2
+SOURCE_OF_LOOPS: Final = "aic-silicon"
+VALIDATION: Final = "aic-gap-analysis"  # aiconfigurator's own runs: fixed lengths
+ROUNDED: Final = 1e-3  # figures of one run that two files round differently
 SEED: Final = 20260829  # the day after the newest row was published
 
 # The model of a row's name: the catalogue's id, and the architecture that the split goes by, so
@@ -77,6 +81,10 @@ MODELS: Final[dict[str, tuple[str, str]]] = {
     "Nemotron Nano 30B (A3B hybrid)": ("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "Nemotron 3"),
     "Nemotron Super 49B": ("nvidia/Llama-3_3-Nemotron-Super-49B-v1", "Nemotron Super 49B"),
 }
+# Models whose own releases in FP8 have a scale each 128 × 128 weights, activations scaled as they
+# come; a page of TensorRT-LLM's quantises with a scale a tensor by itself.
+IN_BLOCKS: Final = frozenset({"Qwen3 32B", "Qwen3 235B-A22B", "Qwen3 8B", "Qwen3.5 397B-A17B"})
+OWN_FP8: Final = frozenset({"aic-silicon", "gpustack-lab"})
 # Checkpoints that somebody else quantised to NVFP4.
 IN_NVFP4: Final = {
     "DeepSeek V3": "nvidia/DeepSeek-V3.1-NVFP4",
@@ -204,17 +212,17 @@ def _told_once(found: list[Row], left: Counter[str]) -> list[Row]:
         _run(row) for question in doubtful for row in answers[question] if row.metric == "tpot_s"
     }
     kept: list[Row] = []
-    seen: set[tuple[Any, ...]] = set()
+    seen: dict[tuple[Any, ...], list[float]] = defaultdict(list)
     for row in found:
         question = _question(row)
         if question in doubtful:
             left["a question with answers far apart: what decides is not stated"] += 1
-        elif (question, round(row.value, 9)) in seen:
+        elif any(isclose(row.value, value, rel_tol=ROUNDED) for value in seen[question]):
             left["a row that is there twice"] += 1
         elif row.source == "aic-silicon" and _run(row) in runs:
             left["of a run that contradicts another of the same configuration"] += 1
         else:
-            seen.add((question, round(row.value, 9)))
+            seen[question].append(row.value)
             kept.append(row)
     return kept
 
@@ -274,8 +282,25 @@ def _row(place: int, raw: dict[str, Any]) -> Row | str:
 
 
 def _is_drawn(raw: dict[str, Any]) -> bool:
-    """InferenceX draws lengths from 0.8 to 1 of the nominal ones; the others keep them equal."""
-    return raw["set"] == "aic-silicon" and "gap-analysis" not in raw["notes"]
+    """InferenceX draws lengths from 0.8 to 1 of the nominal ones; the others keep them equal.
+
+    The files kimi-k2.5-gap-analysis.csv and qwen3.5-397b-gap-analysis.csv hold InferenceX's own
+    figures, rounded: its clients, its lengths, and of Kimi in int4 and of Qwen3.5 on H200 all the
+    same answers to four digits.
+    """
+    return raw["set"] == "aic-silicon" and VALIDATION not in raw["notes"]
+
+
+def is_validation(row: Row) -> bool:
+    """Whether it is of aiconfigurator's own runs: equal lengths, Dynamo before the engine."""
+    return row.source == SOURCE_OF_LOOPS and not row.drawn
+
+
+def in_blocks(row: Row) -> bool:
+    """Whether its weights have a scale a block of 128 × 128, as it says or its publisher does."""
+    if row.quantization != "fp8" or row.source not in OWN_FP8:
+        return False
+    return row.group in IN_BLOCKS or "gemm fp8_block" in published()[row.place]["notes"]
 
 
 def series(row: Row) -> str:
@@ -309,6 +334,9 @@ def _unusable(raw: dict[str, Any]) -> str:
         return f"weights in {raw.get('weights')}"
     if not raw.get("gpu") or raw["value"] <= 0:
         return "no card or no value"
+    if raw["model"] == "Qwen/Qwen3-235B-A22B-FP8" and raw["engine"] == "vLLM":
+        # Some of its rows put 235 GB of weights on one card of 141 GB.
+        return "a run whose layouts are not what they say: its weights do not fit its cards"
     if raw["model"] == "Qwen/Qwen3-32B" and raw["gpu"] == "GB200":
         return "Qwen3-32B on GB200, which contradicts itself"
     return ""
@@ -323,8 +351,11 @@ def _traffic(raw: dict[str, Any]) -> dict[str, Any] | str:
     if not prompt and source != "xiongjiedai":
         return "lengths are not stated"
     if source == "aic-silicon":
-        drawn = 0.9 if _is_drawn(raw) else 1.0
-        return _loop(prompt * drawn, output * drawn, int(raw["concurrency"]))
+        if _is_drawn(raw):
+            return _loop(prompt * 0.9, output * 0.9, int(raw["concurrency"]))
+        # Clients are those of all workers, batches those of one (benchmark/vllm.rule of the
+        # generator, estimated_concurrency).
+        return _loop(prompt, output, int(raw.get("max_batch") or raw["concurrency"]))
     if source == "xiongjiedai":
         kind = "prefill" if raw["metric"] == "prefill tok/s" else "single"
         return {
@@ -412,7 +443,8 @@ def _kv(raw: dict[str, Any]) -> str:
     """The cache's format: stated, or what the recipes of a source use.
 
     TensorRT-LLM's quantised checkpoints and InferenceX's recipes for vLLM keep it in fp8; SGLang's
-    do on Blackwell.
+    do on Blackwell and for Qwen3.5. aiconfigurator's configurations of quantised models do too (its
+    README: GEMM fp8_block, KVCache fp8).
     """
     stated = raw.get("kv") or ""
     if stated in ("fp8", "auto", "fp16", "f16"):
@@ -420,11 +452,12 @@ def _kv(raw: dict[str, Any]) -> str:
     quantised = (raw.get("weights") or "") in ("fp8", "fp4", "nvfp4")
     blackwell = raw["gpu"].startswith(("B200", "B300", "GB"))
     engine = raw["engine"]
-    if engine == "TensorRT-LLM":
-        return "fp8" if quantised else "auto"
-    if raw["set"] == "aic-silicon" and "gap-analysis" not in raw["notes"] and quantised:
-        return "fp8" if engine == "vLLM" or blackwell else "auto"
-    return "auto"
+    if not quantised:
+        return "auto"
+    if engine == "TensorRT-LLM" or VALIDATION in raw["notes"]:
+        return "fp8"
+    usual = engine == "vLLM" or blackwell or "Qwen3.5" in raw["model"]
+    return "fp8" if _is_drawn(raw) and usual else "auto"
 
 
 def split(found: list[Row], seed: int = SEED) -> frozenset[str]:

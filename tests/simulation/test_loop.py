@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from kvplan.core.step import Way
 from kvplan.simulation.servers.contiguous import ContiguousServer
 from tests.simulation.servers.cases import run, traffic
 
@@ -23,6 +26,25 @@ def test_a_closed_loop_sends_when_there_is_a_place() -> None:
     assert [0.0, 0.0, 2.0] == outcome.arrived_s.tolist()
     assert [2.0, 3.0, 3.0] == outcome.finished_s.tolist()
     assert 2 == outcome.max_running
+
+
+def test_a_step_ahead_sees_who_came_before_the_last() -> None:
+    """Decided as the step from 0 to 1 begins, the next one does not see who comes at 0.5."""
+    work = traffic([(0.0, 10, 5), (0.5, 10, 2), (9.0, 10, 1)])
+    now, ahead = (run(work, server(), ahead=ahead) for ahead in (False, True))
+
+    assert [0.0, 1.0, 9.0] == now.admitted_s.tolist()
+    assert [0.0, 2.0, 9.0] == ahead.admitted_s.tolist()
+    assert [5.0, 4.0, 10.0] == ahead.finished_s.tolist()
+
+
+def test_who_waits_for_an_end_is_seen_after_its_way() -> None:
+    """A place is free at 2; the next comes to the scheduler half a second and its prompt later."""
+    work = traffic([(0.0, 10, 2), (0.0, 10, 1)], max_in_flight=1)
+    outcome = run(replace(work, way=Way(0.5, 0.01)), server())
+
+    assert [0.0, 2.6] == outcome.arrived_s.tolist()
+    assert [2.0, 3.6] == outcome.finished_s.tolist()
 
 
 def test_a_successor_is_sent_after_its_predecessor() -> None:

@@ -76,7 +76,9 @@ TRAFFIC: tuple[dict[str, Any], ...] = (
 )
 
 
-def outcome_of(server: Server, asked: dict[str, Any], skipping: StepCost | None) -> tuple[int, Any]:
+def outcome_of(
+    server: Server, asked: dict[str, Any], skipping: StepCost | None, *, ahead: bool
+) -> tuple[int, Any]:
     """How many batches were timed, and the outcome."""
     timed = []
 
@@ -86,17 +88,19 @@ def outcome_of(server: Server, asked: dict[str, Any], skipping: StepCost | None)
         return COST.seconds(batch.contexts, batch.chunks)
 
     traffic = synthetic(requests=60, prompt="uniform:20-400", output="uniform:1-200", **asked)
-    outcome = Loop(traffic, [server], RoundRobin(), seconds, skipping=skipping).run()
+    loop = Loop(traffic, [server], RoundRobin(), seconds, skipping=skipping, ahead=ahead)
+    outcome = loop.run()
     return len(timed), outcome
 
 
+@pytest.mark.parametrize("ahead", [False, True])
 @pytest.mark.parametrize("asked", TRAFFIC, ids=["rate", "loop", "chats"])
 @pytest.mark.parametrize("name", SERVERS)
-def test_the_times_are_the_same(name: str, asked: dict[str, Any]) -> None:
+def test_the_times_are_the_same(name: str, asked: dict[str, Any], ahead: bool) -> None:
     """Whether each step is an event of its own or not."""
     one, other = SERVERS[name](), SERVERS[name]()
-    events, stepped = outcome_of(one, asked, None)
-    fewer, skipped = outcome_of(other, asked, COST)
+    events, stepped = outcome_of(one, asked, None, ahead=ahead)
+    fewer, skipped = outcome_of(other, asked, COST, ahead=ahead)
 
     for column in ("arrived_s", "admitted_s", "first_token_s", "finished_s", "hit_tokens",
                    "preemptions"):  # fmt: skip

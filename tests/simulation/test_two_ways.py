@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from kvplan.core.step import AttentionCost, Knot, StepCost
+from kvplan.core.step import AttentionCost, Knot, StepCost, Way
 from kvplan.simulation.fast.engine import simulate as compiled
 from kvplan.simulation.loop import Loop
 from kvplan.simulation.paged.settings import CacheGroup, PagedSettings
@@ -43,6 +44,7 @@ def settings(**changed: Any) -> PagedSettings:
     return PagedSettings(**given | changed)
 
 
+@pytest.mark.parametrize("ahead", [False, True])
 @pytest.mark.parametrize(
     ("asked", "changed"),
     [
@@ -57,17 +59,21 @@ def settings(**changed: Any) -> PagedSettings:
         ({"rate": 8.0, "shared_prefix": 128}, {"groups": (FULL, STATE)}),
     ],
 )
-def test_both_ways_are_the_same(asked: dict[str, Any], changed: dict[str, Any]) -> None:
+def test_both_ways_are_the_same(
+    asked: dict[str, Any], changed: dict[str, Any], ahead: bool
+) -> None:
     """Open and closed loops, chats, shared prefixes, a full pool."""
     traffic = synthetic(requests=120, prompt="uniform:20-400", output="uniform:1-120", **asked)
+    traffic = replace(traffic, way=Way(0.002, 1e-6))
     loop = Loop(
         traffic,
         [VllmServer(settings=settings(**changed))],
         RoundRobin(),
         lambda batch: COST.seconds(batch.contexts, batch.chunks),
         skipping=COST,
+        ahead=ahead,
     )
-    stepped, fast = loop.run(), compiled(traffic, settings(**changed), COST)
+    stepped, fast = loop.run(), compiled(traffic, settings(**changed), COST, ahead=ahead)
 
     for name in COLUMNS:
         np.testing.assert_allclose(

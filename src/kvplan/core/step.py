@@ -17,7 +17,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 
 class Knot(NamedTuple):
@@ -32,6 +32,22 @@ class Chunk(NamedTuple):
 
     start: int
     length: int
+
+
+class Way(NamedTuple):
+    """What a request needs from its client to the scheduler: ``token_s`` of each prompt token on
+    top, as it is cut into tokens.
+    """
+
+    fixed_s: float = 0.0
+    token_s: float = 0.0
+
+    def seconds(self, prompt: float) -> float:
+        """Of a prompt of so many tokens."""
+        return self.fixed_s + self.token_s * prompt
+
+
+AT_ONCE: Final = Way()
 
 
 def pairs(chunk: Chunk, window: int | None) -> int:

@@ -1,6 +1,6 @@
 """Who sends the traffic: at its time, after a predecessor, or when a closed loop has a place.
 
-due        its arrival, or its predecessor's end and the think time after it
+due        its arrival, or its predecessor's end, the think time after it and its way
 sent       when due and fewer than ``max_in_flight`` are open; else in the order of being due
 """
 
@@ -30,6 +30,7 @@ class Clients:
         self.requests = list(_requests(traffic))
         _name_answers(self.requests, traffic)
         self._think = traffic.think_s
+        self._way = traffic.way
         self._most = traffic.max_in_flight
         self._open = 0
         self._backlog: deque[Request] = deque()
@@ -64,9 +65,11 @@ class Clients:
         """What its end makes due: the next of the closed loop, and those that waited for it."""
         self._open -= 1
         if self._backlog:
-            yield Due(now, self._backlog.popleft())
+            following = self._backlog.popleft()
+            yield Due(now + self._way.seconds(following.prompt), following)
         for index in self._followers.get(request.index, ()):
-            yield Due(now + float(self._think[index]), self.requests[index])
+            following, thought = self.requests[index], now + float(self._think[index])
+            yield Due(thought + self._way.seconds(following.prompt), following)
 
 
 def _requests(traffic: Traffic) -> Iterator[Request]:

@@ -62,8 +62,10 @@ class Copies:
         One copy of vLLM is run by the compiled engine, anything else a step at a time. Requests are
         sent as long before their arrival as the server needs to take them in.
         """
+        traffic = replace(traffic, way=timed.way)
         outcome, extras = self._run(traffic, timed, progress, step_by_step)
-        return replace(outcome, arrived_s=outcome.arrived_s - timed.request_s), extras
+        under_way = timed.way.fixed_s + timed.way.token_s * traffic.prompt_tokens
+        return replace(outcome, arrived_s=outcome.arrived_s - under_way), extras
 
     def alone(self) -> Copies:
         """One copy of them, without the others."""
@@ -82,7 +84,12 @@ class Copies:
             from kvplan.simulation.fast.engine import simulate as compiled
 
             outcome = compiled(
-                traffic, self.planned.paged, cost, step_by_step=step_by_step, progress=progress
+                traffic,
+                self.planned.paged,
+                cost,
+                ahead=self.planned.ahead,
+                step_by_step=step_by_step,
+                progress=progress,
             )
             return outcome, {}
         copies = [self.planned.make() for _ in range(self.count)]
@@ -100,6 +107,7 @@ class Copies:
             decode_router=router_of("least-loaded"),
             moved_s=self._moved_s,
             skipping=None if step_by_step else cost,
+            ahead=self.planned.ahead,
             progress=progress,
         )
         return loop.run(), _extras([*first, *copies])

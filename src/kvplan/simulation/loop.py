@@ -45,8 +45,9 @@ class Loop:
     """Servers behind a router, and the clients that ask them.
 
     ``decoders`` are servers that take over after the first token, ``moved_s`` the time that a
-    prompt's cache is under way to one. With ``skipping``, the cost that ``step_s`` asks, steps that
-    change nothing but lengths are taken together.
+    prompt's cache is under way to one. ``ahead`` decides each step as the one before it begins: who
+    comes during a step is seen by the next but one. With ``skipping``, the cost that ``step_s``
+    asks, steps that change nothing but lengths are taken together.
     """
 
     traffic: Traffic
@@ -57,12 +58,15 @@ class Loop:
     decode_router: Router | None = None
     moved_s: Callable[[Request], float] | None = None
     skipping: StepCost | None = None
+    ahead: bool = False
     progress: Callable[[int], None] | None = None
     now: float = 0.0
     events: list[Event] = field(default_factory=list)
     clients: Clients = field(init=False)
     recorder: Recorder = field(init=False)
     busy: set[int] = field(default_factory=set)
+    stepping: set[int] = field(default_factory=set)  # servers that have decided ahead
+    late: dict[int, list[Request]] = field(default_factory=dict)  # came after such a decision
     serial: int = 0
     ended: int = 0
     arrived: int = 0
@@ -96,17 +100,24 @@ class Loop:
             return
         request.arrived_s = self.now
         server = self.servers[self.router.choose(request, self.servers)]
-        refused = server.refuses(request) or any(s.refuses(request) for s in self.decoders[:1])
-        if refused:
-            request.rejected = True
-            self._ended(request)
-            return
-        if self.decoders and request.output > 1:
-            self.answers[request.index] = request.output
-            request.output = 1
-        server.add(request)
-        self.recorder.look(self.now)
-        self._wake_soon(server)
+        if id(server) in self.stepping:
+            self.late.setdefault(id(server), []).append(request)
+        else:
+            self._take(server, [request])
+
+    def _take(self, server: Server, requests: Sequence[Request]) -> None:
+        """A server learns of requests: what it can serve waits for its next decision."""
+        for request in requests:
+            if server.refuses(request) or any(s.refuses(request) for s in self.decoders[:1]):
+                request.rejected = True
+                self._ended(request)
+                continue
+            if self.decoders and request.output > 1:
+                self.answers[request.index] = request.output
+                request.output = 1
+            server.add(request)
+            self.recorder.look(self.now)
+            self._wake_soon(server)
 
     def _wake_soon(self, server: Server) -> None:
         if id(server) not in self.busy:
@@ -116,33 +127,43 @@ class Loop:
     def _wake(self, server: Server) -> None:
         """The server's next step begins, if it has one."""
         batch = server.plan_step()
+        late = self.late.pop(id(server), [])
+        if batch is None and late:
+            self.recorder.note(self.now)
+            self._take(server, late)
+            late, batch = [], server.plan_step()
         for request in server.admitted:
             request.admitted_s = self.now
         self._give_up(server)
         self.recorder.note(self.now)
         if batch is None:
             self.busy.discard(id(server))
+            self.stepping.discard(id(server))
             return
-        ends, together = self._together(server, batch)
+        if self.ahead:
+            self.stepping.add(id(server))
+            self._take(server, late)
+        ends, together = self._together(server, batch, alone=bool(late))
         self.recorder.num_steps += 1 + together
         self._at(ends, END, partial(self._end, server, together, self.now))
 
-    def _together(self, server: Server, batch: Batch) -> tuple[float, int]:
+    def _together(self, server: Server, batch: Batch, *, alone: bool) -> tuple[float, int]:
         """When the step ends, and how many like it go before it.
 
         A step that ends after the next event is the last of them: what comes is seen behind it.
+        ``alone`` where somebody waits whom this step has not seen: the next one may be another.
         """
         lasts = batch.waits_s + max(self.step_s(batch), batch.loads_s)
         ends, together = self.now + lasts, 0
-        if self.skipping is None or batch.chunks or batch.waits_s or batch.loads_s:
+        if alone or self.skipping is None or batch.chunks or batch.waits_s or batch.loads_s:
             return ends, 0
         quiet = server.quiet_steps()
         if quiet < 1:
             return ends, 0
         rise, most = rise_of(self.skipping, batch.contexts)
         quiet = min(quiet, most)
-        alone = self.clients.is_open and not self.decoders
-        following = self._next_arrival() if alone else self._next_event()
+        is_open = self.clients.is_open and not self.decoders
+        following = self._next_arrival() if is_open else self._next_event()
         while together < quiet and ends < following:
             lasts += rise
             ends += lasts

@@ -52,11 +52,18 @@ class Rules:
 
 
 class Planned(NamedTuple):
-    """How servers of a plan are made, and what of the plan they leave out."""
+    """How servers of a plan are made, and what of the plan they leave out.
+
+    ``ahead`` where a step is decided as the one before it begins, so that who comes meanwhile is
+    seen a step later: vLLM's async scheduling (v1/engine/core.py, step_with_batch_queue, 0.32.0),
+    SGLang's overlap schedule (managers/scheduler.py, event_loop_overlap, 0.5.12), TensorRT-LLM's
+    overlap scheduler (_torch/pyexecutor/py_executor.py, _executor_loop_overlap, 1.0).
+    """
 
     make: Callable[[], Server]
     warnings: tuple[str, ...] = ()
     paged: PagedSettings | None = None  # where vLLM's rules alone decide
+    ahead: bool = False
 
 
 def planned(plan: EnginePlan, rules: Rules) -> Planned:
@@ -119,7 +126,7 @@ def _vllm(plan: VllmPlan, rules: Rules) -> Planned:
         )
 
     plain = settings if tier is None and rules.preemption == "recompute" else None
-    return Planned(make, told + said, plain)
+    return Planned(make, told + said, plain, plan.settings.asynchronous)
 
 
 def paged_settings(plan: VllmPlan, rules: Rules) -> tuple[PagedSettings, tuple[str, ...]]:
@@ -200,7 +207,7 @@ def _sglang(plan: SGLangPlan, rules: Rules) -> Planned:
             settings=own,
         )
 
-    return Planned(make, tuple(told))
+    return Planned(make, tuple(told), ahead=settings.overlap)
 
 
 def _llama(plan: LlamaPlan, rules: Rules) -> Planned:
@@ -236,7 +243,8 @@ def _tensorrt(plan: TensorRTPlan, rules: Rules) -> Planned:
             wait_share=flags.get("--batch-wait-max-tokens-ratio") or 0.0,
         )
 
-    return Planned(make, told)
+    ahead = settings.backend == "pytorch" and not flags.get("--disable-overlap-scheduler")
+    return Planned(make, told, ahead=ahead)
 
 
 def _contiguous(plan: EnginePlan, rules: Rules) -> Planned:

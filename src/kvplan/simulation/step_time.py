@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from kvplan.core.errors import BadFile, BadValue
-from kvplan.core.step import AttentionCost, Knot, StepCost
+from kvplan.core.step import AT_ONCE, AttentionCost, Knot, StepCost, Way
 from kvplan.core.units import format_seconds
 from kvplan.engines.base import EnginePlan
 from kvplan.planning.amounts import parse_seconds
@@ -35,13 +35,13 @@ MOST_BYTES: Final = 16 << 20
 class StepTime:
     """The cost of a step, whose it is, and the relative half width of its error where one is known.
 
-    ``cost.source`` says it to people. ``request_s`` is the way of a request through the server
-    before its scheduler sees it; ``group`` the ranks of a copy that each have their own sequences.
+    ``cost.source`` says it to people. ``way`` is what a request needs through the server before its
+    scheduler sees it; ``group`` the ranks of a copy that each have their own sequences.
     """
 
     cost: StepCost
     error: float | None = None
-    request_s: float = 0.0
+    way: Way = AT_ONCE
     group: int = 1
 
 
@@ -84,7 +84,7 @@ def _modelled(said: str, plan: EnginePlan, bandwidth: int | None) -> StepTime:
             return StepTime(
                 cost=found.cost,
                 error=found.error,
-                request_s=found.batching.request_s,
+                way=found.batching.way,
                 group=found.batching.group,
             )
     raise BadValue(

@@ -15,6 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from kvplan.core.step import AT_ONCE, Way
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -29,9 +31,10 @@ class Traffic:
 
     ``after`` is -1 where a request waits for none; elsewhere ``arrival_s`` is when the trace saw
     it. ``max_in_flight`` bounds the requests that a client keeps open (a closed loop); None is an
-    open loop. ``is_drawn`` where another seed gives other traffic. ``skipped`` says of each row
-    that was not taken why, with its line (the first ones; ``num_skipped`` counts all). ``notes``
-    say what was assumed.
+    open loop. ``way`` is what requests need from a client to the scheduler: who waits for an end is
+    seen so much after it. ``is_drawn`` where another seed gives other traffic. ``skipped`` says of
+    each row that was not taken why, with its line (the first ones; ``num_skipped`` counts all).
+    ``notes`` say what was assumed.
     """
 
     arrival_s: Floats
@@ -45,6 +48,7 @@ class Traffic:
     hash_block: int
     source: str
     max_in_flight: int | None = None
+    way: Way = AT_ONCE
     is_drawn: bool = False
     num_skipped: int = 0
     skipped: tuple[str, ...] = field(default=())

@@ -80,7 +80,7 @@ def test_experts_are_drawn_by_the_batch() -> None:
     found = cost(plan("Qwen/Qwen3-235B-A22B-FP8", "h200", 4))
     rank = shape(plan("Qwen/Qwen3-235B-A22B-FP8", "h200", 4))
     assert rank.experts is not None
-    all_s = rank.experts.num_bytes / 4_800_000_000_000
+    all_s = rank.experts.matrices.num_bytes / 4_800_000_000_000
     dense_s = rank.dense.num_bytes / 4_800_000_000_000
 
     assert rank.experts.drawn_share == 8 / 128

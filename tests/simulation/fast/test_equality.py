@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 
+from kvplan.core.step import Way
 from kvplan.simulation.fast.engine import simulate
 from kvplan.simulation.loop import Loop
 from kvplan.simulation.outcome import Outcome
@@ -19,13 +20,14 @@ from tests.simulation.fast.traffics import COST, GROUPS, SHAPES, settings, traff
 CASES = [(name, shape, seed) for name in GROUPS for shape in SHAPES for seed in range(2)]
 
 
-def reference(traffic: Traffic, settings: PagedSettings) -> Outcome:
+def reference(traffic: Traffic, settings: PagedSettings, *, ahead: bool) -> Outcome:
     server = VllmServer(settings=settings)
     loop = Loop(
         traffic,
         [server],
         RoundRobin(),
         lambda batch: COST.seconds(batch.contexts, batch.chunks),
+        ahead=ahead,
     )
     return loop.run()
 
@@ -42,20 +44,24 @@ def assert_alike(one: Outcome, other: Outcome, but: frozenset[str] = frozenset()
             np.testing.assert_allclose(actual, expected, rtol=1e-9, err_msg=column.name)
 
 
+@pytest.mark.parametrize("ahead", [False, True])
 @pytest.mark.parametrize(("name", "shape", "seed"), CASES)
-def test_compiled_and_reference_are_alike(name: str, shape: str, seed: int) -> None:
+def test_compiled_and_reference_are_alike(name: str, shape: str, seed: int, ahead: bool) -> None:
     """Times, hits, preemptions, evictions, the timeline: of every request and of the whole."""
-    asked, rules = traffic(shape, seed), settings(name, seed)
+    asked, rules = replace(traffic(shape, seed), way=Way(0.003, 1e-6)), settings(name, seed)
+    compiled = simulate(asked, rules, COST, ahead=ahead, step_by_step=True)
 
-    assert_alike(reference(asked, rules), simulate(asked, rules, COST, step_by_step=True))
+    assert_alike(reference(asked, rules, ahead=ahead), compiled)
 
 
+@pytest.mark.parametrize("ahead", [False, True])
 @pytest.mark.parametrize(("name", "shape", "seed"), CASES)
-def test_skipping_changes_no_time(name: str, shape: str, seed: int) -> None:
+def test_skipping_changes_no_time(name: str, shape: str, seed: int, ahead: bool) -> None:
     """Steps that are taken together end when they end one by one, to the last bit."""
-    asked, rules = traffic(shape, seed), settings(name, seed)
+    asked, rules = replace(traffic(shape, seed), way=Way(0.003, 1e-6)), settings(name, seed)
     slow, fast = (
-        simulate(asked, rules, COST, step_by_step=step_by_step) for step_by_step in (True, False)
+        simulate(asked, rules, COST, ahead=ahead, step_by_step=step_by_step)
+        for step_by_step in (True, False)
     )
 
     for column in ("admitted_s", "first_token_s", "finished_s", "hit_tokens", "preemptions"):

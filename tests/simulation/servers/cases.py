@@ -61,7 +61,13 @@ def random_traffic(seed: int, count: int = 40, block: int = 4) -> Traffic:
     return traffic(rows, ids, block)
 
 
-def run(work: Traffic, *servers: Server, router: Router | None = None, step_s=a_second) -> Outcome:
+def run(
+    work: Traffic,
+    *servers: Server,
+    router: Router | None = None,
+    step_s=a_second,
+    ahead: bool = False,
+) -> Outcome:
     """The loop's outcome; every server is checked whenever a step is timed."""
 
     def checked(batch: Batch) -> float:
@@ -69,7 +75,7 @@ def run(work: Traffic, *servers: Server, router: Router | None = None, step_s=a_
             server.check_integrity()
         return step_s(batch)
 
-    loop = Loop(work, servers, router or RoundRobin(), checked)
+    loop = Loop(work, servers, router or RoundRobin(), checked, ahead=ahead)
     outcome = loop.run()
     for server in servers:
         server.check_integrity()

@@ -68,6 +68,7 @@ class Settings:
     chunk: int
     prefill: int
     mixes: bool  # prompts and decodes in one step
+    overlap: bool  # a step is decided while the one before it runs
     batch: int
     fraction: float
     max_tokens: int | None
@@ -140,6 +141,7 @@ def resolve(model: Model, node: Node, asked: Asked, release: Release, rules: Rul
         max_tokens=choose("--max-total-tokens"),
         max_requests=max_requests,
         radix=radix,
+        overlap=not choose("--disable-overlap-schedule"),
         window_ratio=choose("--swa-full-tokens-ratio", ratio if pooled else None) or ratio,
         pooled_windows=pooled and not choose("--disable-hybrid-swa-memory"),
         state_dtype=choose("--mamba-ssm-dtype") or model.traits.state_dtype or "float32",

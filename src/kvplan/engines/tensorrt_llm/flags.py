@@ -61,6 +61,7 @@ FLAGS = FlagTable(
         Flag(("--max-batch-size",), COUNT, "Requests in a step."),
         Flag(("--max-num-tokens",), COUNT, "Tokens in a step."),
         Flag(("--enable-chunked-prefill",), None, "Prompts in parts."),
+        Flag(("--disable-overlap-scheduler",), None, "Each step is decided when the last ended."),
         Flag(("--batch-wait-timeout-iters",), whole(0), "Steps that prompts wait to be more."),
         Flag(("--batch-wait-max-tokens-ratio",), fraction, "Of a step's tokens: enough of them."),
         Flag(("--max-beam-width",), COUNT, "Beams of a request."),

@@ -32,7 +32,8 @@ ITEM_TOKENS = {"gemma4": 2496}
 class Settings:
     """What planning reads: one value for each flag that it depends on.
 
-    ``batch`` is max_num_batched_tokens; ``in_flight`` what may be scheduled and not yet settled.
+    ``batch`` is max_num_batched_tokens; ``in_flight`` what may be scheduled and not yet settled,
+    ``asynchronous`` whether a step is scheduled while the one before it runs.
     ``max_len`` is the longest sequence; where ``auto_length`` is on it is the most there may be.
     """
 
@@ -44,6 +45,7 @@ class Settings:
     max_seqs: int
     batch: int
     in_flight: int
+    asynchronous: bool
     kv_dtype: str
     model_bytes: int
     block_size: int | None
@@ -128,6 +130,7 @@ def settings_of(
         max_seqs=max_seqs,
         batch=batch,
         in_flight=steps * batch,
+        asynchronous=asynchronous,
         kv_dtype=kv_dtype,
         model_bytes=4 if flags.get("--dtype") in FLOAT32 else 2,
         block_size=flags.get("--block-size"),

@@ -205,7 +205,7 @@ class Load:
         more = self.stages - 1
         filling = more * self.work(min(fresh, self.budget), whole) if more else 0.0
         own = chunks * shared + self.work(fresh, whole) + filling
-        return waits + own + step / 2 + self.batching.request_s
+        return waits + own + step / 2 + self.batching.way.seconds(whole)
 
 
 def rising_root(value: Callable[[float], float], wanted: float, high: float) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from kvplan.core.launch import Launch
+from kvplan.core.step import AT_ONCE, Way
 from kvplan.core.version import Version
 from kvplan.engines.base import EnginePlan
 from kvplan.engines.sglang.fraction import MAX_PREFILL_TOKENS
@@ -39,7 +40,7 @@ class Batching(NamedTuple):
     drawn_waves: float = 0.0
     group: int = 1
     held_up: float = 1.0
-    request_s: float = 0.0
+    way: Way = AT_ONCE
 
 
 def is_apart(engine: str, version: str | None, launch: Launch | None = None) -> bool:
@@ -74,5 +75,5 @@ def batching_of(plan: EnginePlan, rates: Rates, group: int) -> Batching:
         drawn_waves=rates.drawn_waves,
         group=group,
         held_up=float(group**rates.lockstep),
-        request_s=rates.request_s,
+        way=Way(rates.request_s, rates.prompt_s),
     )

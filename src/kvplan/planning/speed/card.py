@@ -14,6 +14,7 @@ SIXTEEN_BITS: Final = ("bf16", "fp16")
 MULTIPLIED_IN: Final[Mapping[str, tuple[str, ...]]] = {
     "fp4": ("fp4", *SIXTEEN_BITS),
     "fp8": ("fp8", *SIXTEEN_BITS),
+    "fp8 blocks": ("fp8", *SIXTEEN_BITS),
     "int8": ("int8", *SIXTEEN_BITS),
     "16": SIXTEEN_BITS,
 }
@@ -34,8 +35,8 @@ class Card:
     unified: bool = False
 
     def peak(self, kind: str) -> int:
-        """Operations a second of weights stored so (``fp4``, ``mxfp4``, ``fp8``, ``int8``, ``16``),
-        dense; 0 where it is not known.
+        """Operations a second of weights stored so (``fp4``, ``mxfp4``, ``fp8``, ``fp8 blocks``,
+        ``int8``, ``16``), dense; 0 where it is not known.
         """
         names = MULTIPLIED_IN[self.multiplies(kind)]
         return next((self.flops[name] for name in names if self.flops.get(name)), 0)
@@ -44,12 +45,15 @@ class Card:
         """The type that a stored kind is multiplied in.
 
         MXFP4 weights meet activations of 8 bits where the card multiplies 4 (gpt-oss on Blackwell:
-        MXFP8), of 16 elsewhere.
+        MXFP8), of 16 elsewhere. FP8 with a scale a block is a type of its own: its products are
+        scaled and added up outside the units (DeepGEMM), and its activations as they come.
         """
         if kind == "mxfp4":
             kind = "fp8" if self.flops.get("fp4") else "16"
         found = next((name for name in MULTIPLIED_IN[kind] if self.flops.get(name)), "16")
-        return "16" if found in SIXTEEN_BITS else found
+        if found in SIXTEEN_BITS:
+            return "16"
+        return kind if found == "fp8" else found
 
 
 def card_of(device: Device, bandwidth: int | None = None) -> Card | None:

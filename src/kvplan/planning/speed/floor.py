@@ -86,7 +86,7 @@ def _weights(plan: EnginePlan, bandwidth: int, each: int) -> float:
     tokens = each * work.shape.cut.lockstep
     drawn = 1 - (1 - experts.drawn_share) ** tokens
     # A stage reads its part of them.
-    return least + (drawn - experts.drawn_share) * experts.num_bytes / work.shape.cut.pp
+    return least + (drawn - experts.drawn_share) * experts.matrices.num_bytes / work.shape.cut.pp
 
 
 def _cache(plan: EnginePlan, bandwidth: int, each: int) -> float:

@@ -29,7 +29,8 @@ class IdealLook(NamedTuple):
 
 
 class Ideal(NamedTuple):
-    """Seconds at the peaks. ``*_read_s`` once a step, ``*_token_s`` for each new token.
+    """Seconds at the peaks. ``*_read_s`` once a step, ``*_token_s`` for each new token, and
+    ``*_moved_s`` for each what lies between its products.
 
     ``group`` attention ranks step together, and their experts see the tokens of all; ``messages``
     counts latencies of messages in units of one between two ranks; ``stages`` are a pipeline's;
@@ -42,6 +43,8 @@ class Ideal(NamedTuple):
     dense_token_s: float
     experts_read_s: float
     experts_token_s: float
+    dense_moved_s: float
+    experts_moved_s: float
     drawn_share: float
     head_read_s: float
     head_token_s: float
@@ -77,12 +80,14 @@ def ideal_of(shape: Shape, card: Card) -> Ideal:
 def _ideal(shape: Shape, card: Card) -> Ideal:
     memory, cut, experts = card.bytes_per_s, shape.cut, shape.experts
     link = card.link_bytes_per_s or inf
-    drawn = Matrices(experts.num_bytes, experts.parameters, experts.kind) if experts else NOTHING
+    drawn = experts.matrices if experts else NOTHING
     return Ideal(
         dense_read_s=shape.dense.num_bytes / memory,
         dense_token_s=_token_s(shape.dense, card),
         experts_read_s=drawn.num_bytes / memory,
         experts_token_s=_token_s(drawn, card),
+        dense_moved_s=_moved_bytes(shape.dense, card) / memory,
+        experts_moved_s=_moved_bytes(drawn, card) / memory,
         drawn_share=experts.drawn_share if experts else 0.0,
         head_read_s=shape.head.num_bytes / memory,
         head_token_s=_token_s(shape.head, card),
@@ -119,6 +124,11 @@ def _s_per_flop(card: Card, kind: str) -> float:
 
 def _token_s(matrices: Matrices, card: Card) -> float:
     return 2 * matrices.parameters * _s_per_flop(card, matrices.kind)
+
+
+def _moved_bytes(matrices: Matrices, card: Card) -> float:
+    narrow = card.multiplies(matrices.kind) != "16"
+    return matrices.narrow_bytes if narrow else matrices.moved_bytes
 
 
 def _sent_bytes(shape: Shape, rows: float) -> float:

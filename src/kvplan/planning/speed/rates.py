@@ -16,11 +16,13 @@ class Rates:
     ``share_attention``. Of the link: ``share_link``.
 
     Seconds that no byte and no operation explains: ``step_s`` of a step, ``layer_s`` of each layer,
-    ``mixed_s`` of each with experts on top, ``sequence_s``, ``token_s`` of each new token,
-    ``message_s`` of a message between two ranks and ``turn_s`` where it goes round twice;
+    ``mixed_s`` of each with experts on top, ``sequence_s``, ``message_s`` of a message between two
+    ranks and ``turn_s`` where it goes round twice;
     ``launch_s`` of each layer of a step with prompts, whose kernels are launched one by one while
     earlier ones run;
-    ``request_s`` of a request on its way in and out.
+    ``request_s`` of a request on its way in and out, ``prompt_s`` of each token of its prompt then.
+
+    ``passes`` is how often what lies between two products goes through memory.
 
     ``spread`` says how unlike the tokens of a step are in the experts that they draw: 1 is evenly,
     0 all the same. ``sharpness`` says how suddenly a kernel turns from reading to computing.
@@ -43,11 +45,12 @@ class Rates:
     layer_s: float = 0.0
     mixed_s: float = 0.0
     sequence_s: float = 0.0
-    token_s: float = 0.0
     message_s: float = 0.0
     turn_s: float = 0.0
     launch_s: float = 0.0
     request_s: float = 0.0
+    prompt_s: float = 0.0
+    passes: float = 0.0
     spread: float = 1.0
     sharpness: float = inf
     bubble: float = 0.0

@@ -112,7 +112,7 @@ def closed_loop(
         seen = loop.apart(running, output, step_s, cost_of, before, float(not drawn))
     else:
         seen = loop.mixed(running, output, step_s, cost_of)
-    ttft = seen.ttft_s + batching.request_s
+    ttft = seen.ttft_s + batching.way.seconds(prompt)
     cycle = ttft + seen.tpot_s * (output - 1)
     return Served(
         tpot_s=seen.tpot_s,

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, NamedTuple
 
 from kvplan.core import weights as w
@@ -20,33 +21,41 @@ from kvplan.core.model import Model
 from kvplan.core.quantisation import Quantised
 from kvplan.core.weights import Measured, Storage, Weight, count_parameters
 from kvplan.engines.weights import NOT_READ, Given, Layout, RankWeights, rank_weights
+from kvplan.planning.speed import moved as moved_by
 from kvplan.planning.speed.cut import Cut
 from kvplan.planning.speed.looks import Look, kernel_layers, looks_of, state_bytes
 
 EXPERTS: Final = frozenset({w.EXPERT_IN, w.EXPERT_OUT})
 # The words of a scheme's name, and the type that its matrices are multiplied in.
-KINDS: Final = (("mxfp4", "mxfp4"), ("nvfp4", "fp4"), ("fp8", "fp8"), ("int8", "int8"))
+KINDS: Final = (
+    ("mxfp4", "mxfp4"), ("nvfp4", "fp4"), ("fp8 blocks", "fp8 blocks"), ("fp8", "fp8"),
+    ("int8", "int8"),
+)  # fmt: skip
 REMEMBERED: Final = 512
 
 
 class Matrices(NamedTuple):
-    """``num_bytes`` as stored, ``parameters`` that one token passes through, one rank's."""
+    """``num_bytes`` as stored, ``parameters`` that one token passes through, one rank's.
 
-    num_bytes: float
-    parameters: float
-    kind: str
-
-
-class Experts(NamedTuple):
-    """All experts of one rank, of which a token draws ``drawn_share`` in each of ``layers``.
-
-    ``num_bytes`` are those of all of them; ``parameters`` what one token of the group computes on
-    this rank, on average.
+    ``moved_bytes`` are a token's between the products, ``narrow_bytes`` the same where they are
+    multiplied in fewer than 16 bits.
     """
 
     num_bytes: float
     parameters: float
     kind: str
+    moved_bytes: float = 0.0
+    narrow_bytes: float = 0.0
+
+
+class Experts(NamedTuple):
+    """All experts of one rank, of which a token draws ``drawn_share`` in each of ``layers``.
+
+    ``matrices`` are all of them, their ``parameters`` what one token of the group computes on this
+    rank, on average.
+    """
+
+    matrices: Matrices
     drawn_share: float
     layers: int
 
@@ -79,13 +88,14 @@ class Shape:
     @property
     def stored_bytes(self) -> float:
         """All weights that steps read in turn."""
-        experts = self.experts.num_bytes if self.experts else 0.0
+        experts = self.experts.matrices.num_bytes if self.experts else 0.0
         return self.dense.num_bytes + self.head.num_bytes + experts
 
     @property
     def read_bytes(self) -> float:
         """Weights of a step of one token."""
-        drawn = self.experts.num_bytes * self.experts.drawn_share if self.experts else 0.0
+        experts = self.experts
+        drawn = experts.matrices.num_bytes * experts.drawn_share if experts else 0.0
         return self.dense.num_bytes + self.head.num_bytes + drawn
 
 
@@ -121,7 +131,7 @@ def _shape(model: Model, cut: Cut) -> Shape | None:
     head = _head(model, attention)
     return Shape(
         cut=cut,
-        dense=_dense(attention, without_head=head is not None),
+        dense=_dense(model, attention, without_head=head is not None),
         experts=experts,
         head=head or Matrices(0, 0, "16"),
         looks=looks_of(model, cut),
@@ -156,14 +166,22 @@ def _kind(storage: Storage, role: str) -> str:
     return next((kind for word, kind in KINDS if word in name), "16")
 
 
-def _dense(rank: RankWeights, *, without_head: bool) -> Matrices:
+def _dense(model: Model, rank: RankWeights, *, without_head: bool) -> Matrices:
     if not rank.tensors:
         return Matrices(rank.num_bytes, rank.num_bytes / 2, "16")
     left = NOT_READ | EXPERTS | ({w.HEAD} if without_head else set())
     tensors = tuple(t for t in rank.tensors if t.role not in left)
     largest = max(tensors, key=lambda t: t.parameters, default=None)
     kind = _kind(rank.storage, largest.role) if largest else "16"
-    return Matrices(_bytes_of(rank, tensors), count_parameters(tensors)[0], kind)
+    hidden, blocks = model.hidden_size or 0, len(model.blocks)
+    moved = partial(moved_by.dense_bytes, tensors, hidden, blocks)
+    return Matrices(
+        _bytes_of(rank, tensors),
+        count_parameters(tensors)[0],
+        kind,
+        moved(narrow=False),
+        moved(narrow=True),
+    )
 
 
 def _head(model: Model, rank: RankWeights) -> Matrices | None:
@@ -185,10 +203,15 @@ def _experts(rank: RankWeights, cut: Cut, depth: int) -> Experts | None:
     active = count_parameters(tensors)[1]
     routers = sum(t.copies for t in rank.tensors if t.role == w.ROUTER and t.cols > 1)
     ranks = max(1, cut.expert_ranks)
+    moved = partial(moved_by.expert_bytes, tensors, ranks, dealt=cut.dealt)
     return Experts(
-        num_bytes=_bytes_of(rank, tensors) / ranks,
-        parameters=active / ranks,
-        kind=_kind(rank.storage, first.role),
+        matrices=Matrices(
+            _bytes_of(rank, tensors) / ranks,
+            active / ranks,
+            _kind(rank.storage, first.role),
+            moved(narrow=False),
+            moved(narrow=True),
+        ),
         drawn_share=first.active / first.copies,
         layers=min(routers, depth) or depth,
     )

@@ -1,6 +1,6 @@
 """The sum of a step: times at the peaks over the shares that are reached, and what comes on top.
 
-    linear     dense ∨ products  +  experts ∨ products  +  link          ∨ is the slower of both
+    linear     dense ∨ products  +  experts ∨ products  +  moved  +  link    ∨ is the slower of both
     fixed      a step + layers + messages + the head
     sequence   states + logits + sampling
     attention  reading ∨ computing for a context token; computing for a pair
@@ -43,7 +43,8 @@ def linear_s(ideal: Ideal, rates: Rates, tokens: Any) -> Any:
         ideal.experts_token_s * group / rates.share_products,
         rates.sharpness,
     )
-    return dense + experts + link_s(ideal, rates, each) + rates.token_s * tokens
+    moved = rates.passes * (ideal.dense_moved_s * each + ideal.experts_moved_s * group)
+    return dense + experts + moved + link_s(ideal, rates, each)
 
 
 def link_s(ideal: Ideal, rates: Rates, tokens: Any) -> Any:

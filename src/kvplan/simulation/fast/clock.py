@@ -44,11 +44,18 @@ def next_request(world: World) -> int:
 
 
 @compiled
-def deliver(world: World) -> None:
-    """Sends all that is due now."""
-    cache = world.cache
+def seen_until(world: World) -> float:
+    """Who is due by then is there for the next decision, which may be made a step ahead."""
+    state = world.cache.pool.state[0]
+    return float(state.began if world.cache.rules[0].ahead else state.now)
+
+
+@compiled
+def deliver(world: World) -> bool:
+    """Sends all that the next decision sees; whether somebody waits who did not before."""
+    cache, fresh = world.cache, False
     state, rule = cache.pool.state[0], cache.rules[0]
-    while next_due(world) <= state.now:
+    while next_due(world) <= seen_until(world):
         due = next_due(world)
         request = next_request(world)
         if rule.most_open >= 0 and state.open >= rule.most_open:
@@ -57,12 +64,15 @@ def deliver(world: World) -> None:
         state.open += 1
         row = cache.requests[request]
         row.arrived = due
+        taken = max(due, state.began) if rule.ahead else due
         if row.rejected:
-            end(world, request, due)
+            end(world, request, taken)
         else:
             push_waiting(world, request, row.prompt, YES)
-            elapse(world, due)
+            elapse(world, taken)
             count_waiting(world)
+            fresh = True
+    return fresh
 
 
 @compiled
@@ -73,11 +83,18 @@ def end(world: World, request: int, now: float) -> None:
     state.ended += 1
     held_back = pop_backlog(world)
     if held_back >= 0:
-        push_due(world, held_back, now)
+        push_due(world, held_back, now + way_s(world, held_back))
     follower = np.int64(requests[request].first_follower)
     while follower >= 0:
-        push_due(world, follower, now + world.think[follower])
+        push_due(world, follower, now + world.think[follower] + way_s(world, follower))
         follower = np.int64(requests[follower].next_follower)
+
+
+@compiled
+def way_s(world: World, request: int) -> float:
+    """``core.step.Way.seconds`` of a request."""
+    rule = world.cache.rules[0]
+    return float(rule.way_s + rule.way_token_s * world.cache.requests[request].prompt)
 
 
 @compiled
@@ -198,8 +215,9 @@ def repeat(world: World, tokens: int) -> None:
     if most <= 0:
         return
     due, done = next_due(world), 0
-    while done < most and state.now < due:
+    while done < most and seen_until(world) < due:
         done += 1
+        state.began = state.now
         for at in range(len(cost.attention)):
             cost.attention[at].seen += cost.attention[at].below
         state.now += step_s(cost, cache.rules, tokens, tokens)
@@ -217,30 +235,41 @@ def repeat(world: World, tokens: int) -> None:
 @entry
 def run(world: World, most_steps: int) -> bool:
     """So many steps, or fewer if nothing is left to do; whether that is so."""
-    state, seats = world.cache.pool.state[0], world.cache.seats
+    state, seats, rule = world.cache.pool.state[0], world.cache.seats, world.cache.rules[0]
     for _ in range(most_steps):
         deliver(world)
         if state.num_running == 0 and state.num_waiting == 0:
             note_idle(world)
-            state.now = next_due(world)
-            if state.now == np.inf:
+            if wait(world):
                 return True
             continue
         tokens = step(world)
         note(world)
         if tokens == 0 and not state.gave_way:
-            state.now = next_due(world)  # the first in line can never be admitted
-            if state.now == np.inf:
+            if wait(world):  # the first in line can never be admitted
                 return True
             continue
         sequences = ZERO
         for at in range(state.num_running):
             sequences += seats[seats[at].running].scheduled > 0
         state.num_steps += tokens > 0
+        state.began = state.now
+        fresh = rule.ahead and deliver(world)  # for the step after this one
         state.now += step_s(world.cost, world.cache.rules, tokens, sequences)
         settle(world)
-        repeat(world, tokens)
+        if not fresh:
+            repeat(world, tokens)
     return False
+
+
+@compiled
+def wait(world: World) -> bool:
+    """Nothing runs until somebody is due; whether nobody ever is."""
+    state = world.cache.pool.state[0]
+    due = next_due(world)
+    state.now = max(state.now, due)
+    state.began = state.now
+    return bool(due == np.inf)
 
 
 @compiled

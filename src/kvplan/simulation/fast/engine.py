@@ -30,10 +30,13 @@ def simulate(
     settings: PagedSettings,
     cost: StepCost,
     *,
+    ahead: bool = False,
     step_by_step: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Outcome:
-    """What becomes of the traffic on one copy of the engine; ``step_by_step`` takes no two steps
+    """What becomes of the traffic on one copy of the engine.
+
+    ``ahead`` decides each step as the one before it begins; ``step_by_step`` takes no two steps
     together, and gives the same times.
 
     Raises:
@@ -42,6 +45,7 @@ def simulate(
     if settings.preemption != "recompute":
         raise BadQuestion("The compiled engine preempts by recomputing alone.")
     world = _world(traffic, settings, cost, step_by_step=step_by_step)
+    world.cache.rules[0]["ahead"] = ahead
     while not clock.run(world, CHUNK):
         if progress is not None:
             progress(int(world.cache.pool.state[0]["ended"]))
@@ -59,6 +63,7 @@ def _world(
     rule, size = cache.rules[0], len(traffic)
     rule["step_by_step"], rule["num_requests"] = step_by_step, len(starts)
     rule["fixed_s"], rule["sequence_s"] = cost.fixed_s, cost.sequence_s
+    rule["way_s"], rule["way_token_s"] = traffic.way
     many = traffic.max_in_flight is not None or len(starts) < size
     return layout.World(
         cache=cache,

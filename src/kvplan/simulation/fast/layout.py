@@ -56,13 +56,13 @@ RULES = np.dtype(
     _row(
         "num_blocks max_num_seqs budget max_model_len caching policy chunked long_limit watermark "
         "reserve keyless_first retention alignment unit num_groups num_lookups has_states "
-        "state_checkpoint smallest hash_block most_open step_by_step num_requests",
+        "state_checkpoint smallest hash_block most_open step_by_step ahead num_requests",
         "i8",
     )
-    + _row("fixed_s sequence_s", "f8")
+    + _row("fixed_s sequence_s way_s way_token_s", "f8")
 )
 STATE_ROW = np.dtype(
-    _row("now used_area running_area waiting_area last_note", "f8")
+    _row("now began used_area running_area waiting_area last_note", "f8")
     + _row(
         "free evicted freed shared step num_running num_waiting num_seats front back serial sent "
         "num_due open backlog_first backlog_last budget gave_way queried hits computed recomputed "

@@ -173,7 +173,11 @@ class Columns:
             after = _moved(after, order)
             ids, starts = _permuted(ids, starts, order)
         return Traffic(
-            **columns,
+            arrival_s=columns["arrival_s"],
+            prompt_tokens=columns["prompt_tokens"],
+            output_tokens=columns["output_tokens"],
+            think_s=columns["think_s"],
+            priority=columns["priority"],
             after=after,
             hash_ids=ids,
             hash_starts=starts,

@@ -60,11 +60,15 @@ def test_the_plan_is_fits() -> None:
 
 
 def test_a_constant_step_is_each_token() -> None:
-    """Nothing waits: every token after the first takes a step of 10 ms."""
-    found = kvplan.simulate(**ASKED).figures()
+    """Nothing waits: every token after the first takes a step of 10 ms.
 
-    assert pytest.approx(0.01) == found["tpot_s"]["p99"]
-    assert 0.01 <= found["ttft_s"]["p50"] <= 0.02
+    The first waits for the rest of a step, and where the next is decided already for that one too.
+    """
+    ahead = kvplan.simulate(**ASKED).figures()
+    not_ahead = kvplan.simulate(**ASKED, no_async_scheduling=True).figures()
+
+    assert pytest.approx(0.01) == ahead["tpot_s"]["p99"] == not_ahead["tpot_s"]["p99"]
+    assert 0.01 <= not_ahead["ttft_s"]["p50"] <= 0.02 <= ahead["ttft_s"]["p50"] <= 0.03
 
 
 def test_the_estimates_error_is_carried() -> None:

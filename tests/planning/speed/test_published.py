@@ -52,7 +52,7 @@ def test_measurements_keep_to_the_bound() -> None:
 
 @pytest.mark.parametrize(
     ("test", "median", "mean", "rows"),
-    [(is_dense_big, 0.06, 0.10, 200), (is_other, 0.14, 0.30, 300), (is_full, 0.085, 0.085, 40)],
+    [(is_dense_big, 0.06, 0.10, 200), (is_other, 0.14, 0.30, 300), (is_full, 0.105, 0.11, 40)],
     ids=["dense on H100, H200, A100", "mixtures and other cards", "maximum throughput in fp8"],
 )
 def test_errors_on_models_kept_aside(

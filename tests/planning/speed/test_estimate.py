@@ -313,3 +313,12 @@ def test_weights_that_are_not_on_the_card_are_read_elsewhere(
     assert first.error > second.error
     assert not first.calibrated
     assert "% of the weights from" in first.source
+
+
+def test_a_card_that_is_like_another_has_its_rates() -> None:
+    """A card of one's own (kvplan.toml) with another memory steps as the one that it is like."""
+    asked = plan("Qwen/Qwen3-8B", "h100-sxm-80gb")
+    device = replace(asked.node.device, name="ours", like="h100-sxm-80gb")
+    own = estimate(replace(asked, node=replace(asked.node, device=device)))
+
+    assert estimate(asked) == own

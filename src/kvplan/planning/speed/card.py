@@ -22,7 +22,8 @@ MULTIPLIED_IN: Final[Mapping[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """One card's peaks; 0 where a peak is not known.
+    """One card's peaks; 0 where a peak is not known. ``name`` is that of the known card that it is
+    like, whose rates hold for it.
 
     ``link_bytes_per_s`` is one way, of one card to its neighbours.
     """
@@ -62,7 +63,7 @@ def card_of(device: Device, bandwidth: int | None = None) -> Card | None:
     if not rate:
         return None
     return Card(
-        name=device.name,
+        name=device.kind,
         vendor=device.vendor,
         bytes_per_s=rate,
         flops=device.dense_flops,

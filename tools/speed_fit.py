@@ -40,6 +40,7 @@ GENERAL: Final[dict[str, Prior]] = {
     "passes": Prior(1.4, 0.3),  # once, at seven tenths of the bandwidth
     "message_s": Prior(5e-6, 0.5),
     "turn_s": Prior(1e-5, 0.5),
+    "hop_s": Prior(2e-4, 0.7),  # a copy, an event waited for, a graph cut in two (llama.cpp)
     "launch_s": Prior(3.5e-4, 0.4),  # some fifteen kernels at 20 µs of Python each
     "request_s": Prior(1e-2, 1.0),
     # 1.7 to 2.6 µs here, of prose and of drawn tokens (SmolLM2's tokenizer, tokenizers 0.23.3)

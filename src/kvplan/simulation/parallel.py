@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from importlib.util import find_spec
 from typing import Any, Final
 
@@ -30,11 +29,13 @@ def in_parallel(
         raise BadValue(f"There is no backend {backend[:40]!r}.", f"Known: {', '.join(BACKENDS)}.")
     if not isinstance(jobs, int) or jobs == 0 or jobs < -1:
         raise BadValue(f"--jobs {jobs} is no number of runs at once.", "-1 is all cores.")
-    act = partial(_with_own, act, own_devices())
+    own = own_devices()
+    told = [(act, own, *call) for call in calls]
     if backend == "loky" and (jobs == 1 or len(calls) == 1):
-        yield from (act(*call) for call in calls)
+        yield from (_with_own(*call) for call in told)
         return
-    yield from _on_cores(act, calls, jobs) if backend == "loky" else _on_ray(act, calls, jobs)
+    run = _on_cores if backend == "loky" else _on_ray
+    yield from run(_with_own, told, jobs)
 
 
 def _with_own(act: Callable[..., Any], own: tuple[Device, ...], *call: Any) -> Any:

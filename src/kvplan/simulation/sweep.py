@@ -100,6 +100,8 @@ def sweep(
     check_read_again(question.get("trace"))
     parsed = tuple(map(parse_axis, axes))
     wanted = points(parsed)
+    # A process that runs points may have begun in another folder.
+    results = Path(results).absolute() if results is not None else None
     kept = Results(results)
     defaults = {name: one.default for name, one in signature(simulate).parameters.items()}
     keys = [digest({**question, **at} | _own_card({**question, **at}), defaults) for at in wanted]

@@ -37,6 +37,7 @@ class Cut(NamedTuple):
     pp: int = 1
     expert_ranks: int = 1
     lockstep: int = 1
+    turns: int = 1  # cards that work one after the other
     dealt: bool = False  # whole experts on ranks, tokens sent to them
     kv_bytes: float = SIXTEEN  # of an element of the cache
     quantization: str = ""
@@ -61,6 +62,7 @@ def placed(plan: EnginePlan) -> Placed:
     seen = _Flags(plan)
     pp, dp = seen.count(PP), seen.count(DP)
     tp = seen.count(TP) if any(flag in plan.launch for flag in TP) else plan.node.gpus
+    turns = plan.node.gpus if plan.engine in LAYERED else 1
     if plan.engine in LAYERED:
         tp, pp = 1, 1
     if plan.engine == "sglang":
@@ -78,6 +80,7 @@ def placed(plan: EnginePlan) -> Placed:
         pp=pp,
         expert_ranks=max(1, experts),
         lockstep=max(1, lockstep),
+        turns=turns,
         dealt=dealt,
         kv_bytes=kv_element_bytes(plan.model, seen.text(CACHE), plan),
         quantization=seen.text(("--quantization",)),

@@ -33,7 +33,8 @@ class Ideal(NamedTuple):
     ``*_moved_s`` for each what lies between its products.
 
     ``group`` attention ranks step together, and their experts see the tokens of all; ``messages``
-    counts latencies of messages in units of one between two ranks; ``stages`` are a pipeline's;
+    counts latencies of messages in units of one between two ranks; ``stages`` are a pipeline's,
+    ``hops`` between cards that work one after the other;
     ``layers`` are counted by their kernels. A sum over ranks goes round once (``link_once_s``: each
     rank reads what all others have) or twice (``link_twice_s``: each adds up its part, then reads
     the others' parts), whichever is faster.
@@ -56,6 +57,7 @@ class Ideal(NamedTuple):
     mixed: float
     group: float
     stages: float
+    hops: float
     dense_kind: str
     experts_kind: str
     looks: tuple[IdealLook, ...]
@@ -99,6 +101,7 @@ def _ideal(shape: Shape, card: Card) -> Ideal:
         mixed=shape.mixed,
         group=cut.lockstep,
         stages=cut.pp,
+        hops=cut.turns - 1,
         dense_kind=card.multiplies(shape.dense.kind),
         experts_kind=card.multiplies(drawn.kind),
         looks=tuple(

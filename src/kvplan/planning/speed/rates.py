@@ -17,7 +17,8 @@ class Rates:
 
     Seconds that no byte and no operation explains: ``step_s`` of a step, ``layer_s`` of each layer,
     ``mixed_s`` of each with experts on top, ``sequence_s``, ``message_s`` of a message between two
-    ranks and ``turn_s`` where it goes round twice;
+    ranks and ``turn_s`` where it goes round twice; ``hop_s`` of the way from a card to the next
+    where layers are taken in turn;
     ``launch_s`` of each layer of a step with prompts, whose kernels are launched one by one while
     earlier ones run;
     ``request_s`` of a request on its way in and out, ``prompt_s`` of each token of its prompt then.
@@ -46,6 +47,7 @@ class Rates:
     mixed_s: float = 0.0
     sequence_s: float = 0.0
     message_s: float = 0.0
+    hop_s: float = 0.0
     turn_s: float = 0.0
     launch_s: float = 0.0
     request_s: float = 0.0

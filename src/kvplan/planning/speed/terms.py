@@ -71,6 +71,7 @@ def fixed_s(ideal: Ideal, rates: Rates) -> Any:
         + ideal.layers * rates.layer_s
         + ideal.mixed * rates.mixed_s
         + ideal.messages * rates.message_s
+        + ideal.hops * rates.hop_s
         + ideal.head_read_s / rates.share_read
     )
 

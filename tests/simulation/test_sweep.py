@@ -27,6 +27,8 @@ ASKED: dict[str, Any] = {
     "output": 20,
     "time": "constant:10ms",
 }
+POINTS = 200  # so many that a sweep of them is seen before it ends, however busy the machine is
+MANY = f"rate=1:{POINTS}"
 COMMAND = ["simulate", "llama-3.1-8b", "--gpu", "h100-sxm-80gb", "--requests", "40",
            "--prompt", "uniform:100-900", "--output", "20", "--time", "constant:10ms"]  # fmt: skip
 
@@ -107,8 +109,8 @@ def test_a_trace_that_changed_is_another_question(tmp_path: Path) -> None:
 
 
 def start(folder: Path) -> subprocess.Popen[bytes]:
-    """A sweep of 24 points in a process group of its own."""
-    words = [sys.executable, "-m", "kvplan", *COMMAND, "--sweep", "rate=1:24", "--jobs", "2",
+    """A sweep of many points in a process group of its own."""
+    words = [sys.executable, "-m", "kvplan", *COMMAND, "--sweep", MANY, "--jobs", "2",
              "--results", str(folder)]  # fmt: skip
     env = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(
@@ -148,13 +150,13 @@ def test_a_killed_sweep_goes_on_with_nothing_lost_or_done_twice(tmp_path: Path) 
         json.loads(path.read_text())
 
     asked = ASKED
-    found = sweep(asked, ["rate=1:24"], results=folder, jobs=2)
+    found = sweep(asked, [MANY], results=folder, jobs=2)
 
-    assert 3 <= len(before) < 24, "it ended before it was killed"
+    assert 3 <= len(before) < POINTS, "it ended before it was killed"
     assert len(before) == found.resumed
     assert before == {path: path.stat().st_mtime_ns for path in before}
-    assert 24 == len(list(folder.glob("*.json"))) == len(found.points)
-    fresh = sweep(asked, ["rate=1:24"], jobs=1)
+    assert POINTS == len(list(folder.glob("*.json"))) == len(found.points)
+    fresh = sweep(asked, [MANY], jobs=1)
     assert [without_speed(p.answer) for p in fresh.points] == [
         without_speed(p.answer) for p in found.points
     ]

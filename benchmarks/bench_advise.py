@@ -1,4 +1,5 @@
-"""`advise`: every card beside a brute force over the same space, and one card beside a peer's CLI.
+"""`advise`: its model of load beside the simulator, every card beside a brute force over the same
+space, and one card beside a peer's CLI.
 
 The peer is aiconfigurator's command (NVIDIA, measured operator tables), asked of the one card that
 it is given: layouts and batches of Qwen3-32B on eight H100 under goals on both times.
@@ -29,6 +30,16 @@ QUESTIONS: list[tuple[str, dict[str, object]]] = [
     ("qwen3-235b-a22b", {"users": 200, "context": "32k", "ttft": "10ms", "tpot": "1ms"}),
     ("deepseek-v3", {"users": 64, "prompt": 3000, "output": 500, "tpot": "60ms"}),
 ]  # fmt: skip
+
+
+CARDS = (("llama-3.1-8b", "h100-sxm-80gb"), ("qwen3-32b", "h200"), ("gpt-oss-120b", "h200"))
+MIXES: list[dict[str, object]] = [
+    {"rate": "1/s", "prompt": "lognormal:1500,0.8", "output": "lognormal:300,0.6"},
+    {"rate": "3/s", "prompt": "lognormal:3000,0.6", "output": "lognormal:200,0.5"},
+    {"rate": "0.5/s", "prompt": "lognormal:8000,0.5", "output": "lognormal:600,0.5"},
+    {"users": 16, "prompt": "lognormal:1000,0.7", "output": "lognormal:400,0.5"},
+    {"users": 48, "prompt": "lognormal:4000,0.6", "output": "lognormal:500,0.5"},
+]
 
 
 def busy(action: Callable[[], object]) -> float:
@@ -83,6 +94,26 @@ def one_card() -> None:
     print(f"kvplan advise against {PEER}, one card: {in_turn(ours, theirs, PEER_RUNS)}")
 
 
+def beside_the_simulator() -> None:
+    """What the model of load says of one card's times at p95, over the simulator's."""
+    tokens, firsts = [], []
+    for model, gpu in CARDS:
+        for mix in MIXES:
+            asked = {"gpu": gpu, "ttft": "20s", "tpot": "200ms", **mix}
+            answer = kvplan.advise(model, simulate=True, offline=True, **asked)  # type: ignore[arg-type]
+            found = answer.simulated[0]
+            served = found.outcome.served
+            assert served is not None
+            tokens.append(served.tpot_s / found.tpot_s - 1)
+            firsts.append(served.ttft_s / found.ttft_s - 1)
+    print(
+        f"advise beside simulate, {len(tokens)} mixes, median of the difference: time per token "
+        f"{statistics.median(map(abs, tokens)):.0%}, first token "
+        f"{statistics.median(map(abs, firsts)):.0%}"
+    )
+
+
 if __name__ == "__main__":
+    beside_the_simulator()
     every_card()
     one_card()

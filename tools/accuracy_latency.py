@@ -24,8 +24,6 @@ from tools.speed_simulated import simulated_s
 
 SAMPLE: Final = 400
 SEED: Final = 7
-
-
 ON_PAGE: Final = 150
 # What the command printed that the page names, with the data file of 2026-11-30.
 WITHOUT: Final = (

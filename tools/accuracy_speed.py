@@ -14,6 +14,7 @@ from kvplan.planning.speed import estimate
 from kvplan.planning.speed.calibration import family_of, table
 from tools.speed_cases import Case, answered
 from tools.speed_data import data
+from tools.speed_rows import is_first_in_loop
 
 PEERS: Final = Path(__file__).parent.parent / "tests" / "reference" / "speed" / "peers.json"
 BIG_THREE: Final = frozenset({"h100-sxm-80gb", "h200", "a100-sxm-80gb"})
@@ -80,7 +81,7 @@ def is_full(row: Told) -> bool:
 
 def is_first(row: Told) -> bool:
     """A first token's time of clients that wait for their answers."""
-    return row.case.row.kind == "loop" and row.case.row.metric == "ttft_s"
+    return is_first_in_loop(row.case.row)
 
 
 def is_speed(row: Told) -> bool:

@@ -24,7 +24,7 @@ from tools.speed_arrays import Columns, arrays, predicted, taken
 from tools.speed_cases import Case, answered
 from tools.speed_data import Data, data
 from tools.speed_fit import BLOCKS, FP8, Key, Parameter, fit, left_out, rates
-from tools.speed_rows import SEED, published
+from tools.speed_rows import SEED, is_first_in_loop, published
 from tools.speed_simulated import first_tokens
 
 TARGET: Final = Path(__file__).parent.parent / "src" / "kvplan" / "data" / "speed.json"
@@ -34,16 +34,9 @@ ERROR_SHARE: Final = 0.9  # of rows of models that were left out of a fit, insid
 
 def fitted(case: Case) -> bool:
     """Whether a row may speak in a fit: a first token only where all of its clients run."""
-    row = case.row
-    if row.metric != "ttft_s" or row.kind != "loop":
+    if not is_first_in_loop(case.row):
         return True
-    ranks = case.replicas * int(case.ideal.group)
-    return case.plan.starts and row.concurrency <= case.capacity * ranks
-
-
-def is_first_in_loop(case: Case) -> bool:
-    """A first token of clients that wait for their answers."""
-    return case.row.metric == "ttft_s" and case.row.kind == "loop"
+    return case.plan.starts and case.row.concurrency <= case.capacity * case.ranks
 
 
 def fit_with_simulator(found: Data, cases: list[Case]) -> tuple[Columns, list[Parameter], Any]:
@@ -53,7 +46,7 @@ def fit_with_simulator(found: Data, cases: list[Case]) -> tuple[Columns, list[Pa
     The simulator's answer over the formula's is taken at the numbers so far and held while the next
     are looked for; a loop that it cannot answer is left out.
     """
-    loops = np.array([is_first_in_loop(case) for case in cases])
+    loops = np.array([is_first_in_loop(case.row) for case in cases])
     every = arrays(cases)
     listed, values = fit(taken(every, ~loops))
     for _ in range(ROUNDS):
@@ -102,7 +95,7 @@ def main() -> int:
 def report(cases: list[Case]) -> None:
     """How far the file's rates are off a model's loops, by engine and card."""
     loops = [case for case in cases if case.row.kind == "loop"]
-    firsts = [case for case in loops if is_first_in_loop(case)]
+    firsts = [case for case in loops if is_first_in_loop(case.row)]
     off: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     for case, answer in zip(firsts, first_tokens(firsts), strict=True):
         off["ttft_s", case.row.engine, case.row.device].append((answer or inf) / case.row.value - 1)

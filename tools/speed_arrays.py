@@ -35,7 +35,7 @@ def arrays(cases: list[Case]) -> Columns:
     found.clients = np.array([_clients(case) for case in cases], float)
     found.running = np.array([_running(case) for case in cases], float)
     found.budget = np.array([budget_of(case.plan) for case in cases], float)
-    found.apart = np.array([is_apart(c.plan.engine, c.plan.version, c.plan.launch) for c in cases])
+    found.apart = np.array([is_apart(case.plan) for case in cases])
     found.drawn = np.array([case.row.drawn for case in cases])
     found.replicas = np.array([case.replicas for case in cases], float)
     found.requests = np.array([_requests(case) for case in cases])
@@ -62,13 +62,13 @@ def taken(found: Columns, mask: Any) -> Columns:
 
 
 def _clients(case: Case) -> float:
-    return max(1.0, case.row.concurrency / (case.replicas * case.ideal.group))
+    return max(1.0, case.row.concurrency / case.ranks)
 
 
 def _requests(case: Case) -> float:
     """Of one rank, where all are there at once; more than it ever runs where it is not said."""
     many = requests_of(case.row) if case.row.kind == "queued" else None
-    return (many or inf) / (case.replicas * case.ideal.group)
+    return (many or inf) / case.ranks
 
 
 def _running(case: Case) -> float:

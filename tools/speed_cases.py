@@ -46,6 +46,11 @@ class Case(NamedTuple):
     capacity: int
     mixed: bool
 
+    @property
+    def ranks(self) -> int:
+        """Ranks with sequences of their own, of all replicas."""
+        return self.replicas * int(self.ideal.group)
+
 
 @lru_cache(maxsize=256)
 def _model(name: str, blocks: bool) -> Model:

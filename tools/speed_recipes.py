@@ -20,9 +20,8 @@ from kvplan.core.errors import KvplanError
 from kvplan.core.version import Version
 from kvplan.engines.base import EnginePlan
 from kvplan.engines.registry import engine_of
-from tools.speed_rows import SOURCE_OF_LOOPS, Row
+from tools.speed_rows import NOMINAL, SOURCE_OF_LOOPS, Row
 
-NOMINAL: Final = 0.9
 LENGTH_1K: Final = 1024
 SPARE: Final = 1500  # tokens that the generator leaves beside a prompt
 OVERLAPS_SINCE: Final = Version.parse("1.1")
@@ -128,11 +127,7 @@ def _sglang(row: Row) -> dict[str, Any]:
     # dsr1_fp8_b200.sh, dsr1_fp4_b200.sh, dsr1_fp8_h200.sh
     radix = {"--disable-radix-cache": True}
     if row.device == "h200":
-        return (
-            radix
-            | _memory(0.82)
-            | {"--chunked-prefill-size": "32768", "--max-prefill-tokens": "32768"}
-        )
+        return radix | _memory(0.82) | _chunks(32768)
     looks = "30" if row.concurrency >= 16 else "10"
     if row.quantization == "fp8":
         if row.tp == 4:

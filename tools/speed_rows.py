@@ -25,6 +25,7 @@ PUBLISHED: Final = (
 FAR_APART: Final = 1.2
 SOURCE_OF_LOOPS: Final = "aic-silicon"
 VALIDATION: Final = "aic-gap-analysis"  # aiconfigurator's own runs: fixed lengths
+NOMINAL: Final = 0.9  # of the nominal length is the mean of those drawn from 0.8 to 1
 ROUNDED: Final = 1e-3  # figures of one run that two files round differently
 SEED: Final = 20260829  # the day after the newest row was published
 
@@ -84,7 +85,7 @@ MODELS: Final[dict[str, tuple[str, str]]] = {
 # Models whose own releases in FP8 have a scale each 128 × 128 weights, activations scaled as they
 # come; a page of TensorRT-LLM's quantises with a scale a tensor by itself.
 IN_BLOCKS: Final = frozenset({"Qwen3 32B", "Qwen3 235B-A22B", "Qwen3 8B", "Qwen3.5 397B-A17B"})
-OWN_FP8: Final = frozenset({"aic-silicon", "gpustack-lab"})
+OWN_FP8: Final = frozenset({SOURCE_OF_LOOPS, "gpustack-lab"})
 # Checkpoints that somebody else quantised to NVFP4.
 IN_NVFP4: Final = {
     "DeepSeek V3": "nvidia/DeepSeek-V3.1-NVFP4",
@@ -219,7 +220,7 @@ def _told_once(found: list[Row], left: Counter[str]) -> list[Row]:
             left["a question with answers far apart: what decides is not stated"] += 1
         elif any(isclose(row.value, value, rel_tol=ROUNDED) for value in seen[question]):
             left["a row that is there twice"] += 1
-        elif row.source == "aic-silicon" and _run(row) in runs:
+        elif row.source == SOURCE_OF_LOOPS and _run(row) in runs:
             left["of a run that contradicts another of the same configuration"] += 1
         else:
             seen[question].append(row.value)
@@ -288,12 +289,17 @@ def _is_drawn(raw: dict[str, Any]) -> bool:
     figures, rounded: its clients, its lengths, and of Kimi in int4 and of Qwen3.5 on H200 all the
     same answers to four digits.
     """
-    return raw["set"] == "aic-silicon" and VALIDATION not in raw["notes"]
+    return raw["set"] == SOURCE_OF_LOOPS and VALIDATION not in raw["notes"]
 
 
 def is_validation(row: Row) -> bool:
     """Whether it is of aiconfigurator's own runs: equal lengths, Dynamo before the engine."""
     return row.source == SOURCE_OF_LOOPS and not row.drawn
+
+
+def is_first_in_loop(row: Row) -> bool:
+    """A first token's time of clients that wait for their answers."""
+    return row.kind == "loop" and row.metric == "ttft_s"
 
 
 def in_blocks(row: Row) -> bool:
@@ -350,9 +356,9 @@ def _traffic(raw: dict[str, Any]) -> dict[str, Any] | str:
         return _accelmark(raw)
     if not prompt and source != "xiongjiedai":
         return "lengths are not stated"
-    if source == "aic-silicon":
+    if source == SOURCE_OF_LOOPS:
         if _is_drawn(raw):
-            return _loop(prompt * 0.9, output * 0.9, int(raw["concurrency"]))
+            return _loop(prompt * NOMINAL, output * NOMINAL, int(raw["concurrency"]))
         # Clients are those of all workers, batches those of one (benchmark/vllm.rule of the
         # generator, estimated_concurrency).
         return _loop(prompt, output, int(raw.get("max_batch") or raw["concurrency"]))
@@ -415,11 +421,11 @@ def _layout(raw: dict[str, Any]) -> dict[str, Any] | str:
     dp = int(found[1]) if found else 1
     if raw["set"] == "trtllm-perf-overview" and "attention-DP" in raw["notes"]:
         dp = gpus
-    if raw["set"] == "aic-silicon" and gpus > 8 and ep > 1 and gpus == ep * ep:
+    if raw["set"] == SOURCE_OF_LOOPS and gpus > 8 and ep > 1 and gpus == ep * ep:
         gpus, tp, dp = gpus // ep, (tp if tp == 1 else tp // ep), (ep if dp > 1 else 1)
     if gpus > 8 or (gpus > 4 and raw["gpu"].startswith("GB")):
         return "more cards than a node has: prefill and decode apart, or summed"
-    if raw["set"] == "aic-silicon" and dp > 1 and tp > 1:
+    if raw["set"] == SOURCE_OF_LOOPS and dp > 1 and tp > 1:
         return "attention ranks and tensor ranks that do not multiply to the cards"
     tp = gpus // pp if dp > 1 else (tp or gpus)
     if raw["set"] == "accelmark" and tp < gpus:

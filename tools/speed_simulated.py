@@ -23,10 +23,9 @@ from kvplan.simulation.step_time import StepTime
 from kvplan.simulation.synthetic import synthetic
 from kvplan.simulation.traffic import Traffic
 from tools.speed_cases import Case
-from tools.speed_rows import Row, is_validation
+from tools.speed_rows import NOMINAL, Row, is_validation
 
 PROMPTS_A_CLIENT: Final = 10
-NOMINAL: Final = 0.9  # of the nominal length is the mean of those drawn from 0.8 to 1
 SEED: Final = 7
 PROCESSES: Final = 2
 

@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from kvplan.core.errors import BadFile, BadQuestion, BadValue
+from kvplan.engines.names import flags_of
 from kvplan.readers.settings import Value, in_use
 
 # The keywords of a file that a verb takes. The card of advise is its answer.
@@ -121,7 +122,7 @@ def given_in(arguments: list[str]) -> set[str]:
 
 def as_flags(found: Mapping[str, Value]) -> list[str]:
     """The values as flags."""
-    return [f"--{name.replace('_', '-')}={value}" for name, (value, _) in found.items()]
+    return [f"{flag}={value}" for flag, (value, _) in flags_of(found).items()]
 
 
 def note_of(found: Mapping[str, Value]) -> str:

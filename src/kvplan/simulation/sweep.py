@@ -104,7 +104,8 @@ def sweep(
     results = Path(results).absolute() if results is not None else None
     kept = Results(results)
     defaults = {name: one.default for name, one in signature(simulate).parameters.items()}
-    keys = [digest({**question, **at} | _own_card({**question, **at}), defaults) for at in wanted]
+    asked = [{**question, **at} for at in wanted]
+    keys = [digest(one | _own_card(one), defaults) for one in asked]
     found = {key: answer for key in keys if (answer := kept.find(key)) is not None}
     resumed = len(found)
     calls = [

@@ -33,7 +33,7 @@ def test_prompts_go_apart_where_the_engine_does_not_mix(
 ) -> None:
     found = plan("llama-3.1-8b", **asked)
 
-    assert apart == is_apart(found.engine, found.version, found.launch)
+    assert apart == is_apart(found)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from kvplan.core.launch import Launch
 from kvplan.core.step import AT_ONCE, Way
 from kvplan.core.version import Version
 from kvplan.engines.base import EnginePlan
@@ -43,11 +42,11 @@ class Batching(NamedTuple):
     way: Way = AT_ONCE
 
 
-def is_apart(engine: str, version: str | None, launch: Launch | None = None) -> bool:
+def is_apart(plan: EnginePlan) -> bool:
     """Whether prompts go before decoding."""
-    if engine == "vllm":
-        return version is not None and Version.parse(version) < MIXES_SINCE
-    return engine in APART and not (launch is not None and MIXED in launch)
+    if plan.engine == "vllm":
+        return plan.version is not None and Version.parse(plan.version) < MIXES_SINCE
+    return plan.engine in APART and MIXED not in plan.launch
 
 
 def budget_of(plan: EnginePlan) -> int:
@@ -69,7 +68,7 @@ def budget_of(plan: EnginePlan) -> int:
 def batching_of(plan: EnginePlan, rates: Rates, group: int) -> Batching:
     """The batching of a plan at some rates."""
     return Batching(
-        apart=is_apart(plan.engine, plan.version, plan.launch),
+        apart=is_apart(plan),
         budget=budget_of(plan),
         waves=rates.waves,
         drawn_waves=rates.drawn_waves,

@@ -25,13 +25,6 @@ from tools.speed_simulated import simulated_s
 SAMPLE: Final = 400
 SEED: Final = 7
 ON_PAGE: Final = 150
-# What the command printed that the page names, with the data file of 2026-11-30.
-WITHOUT: Final = (
-    ("TensorRT-LLM", "b200", "144", "25%", "+25%"),
-    ("TensorRT-LLM", "h200", "72", "15%", "+15%"),
-    ("vLLM", "b200", "120", "20%", "-19%"),
-    ("vLLM", "h200", "60", "7%", "+0%"),
-)
 KINDS: Final[dict[str, Callable[[Row], bool]]] = {
     "dense": lambda row: row.group not in MIXTURES,
     "mixtures": lambda row: row.group in MIXTURES,
@@ -134,10 +127,8 @@ the places of a server: simulated so, runs of 8 and 16 clients are off by 9% and
 (55% and 31% as stated). Nothing that a row states says so, and the table takes them as stated.
 
 Dense models with drawn lengths are all Llama 3 70B, which calibrates: the simulated first token is
-off by 8% in the median there. A fit without it (`python -m tools.calibrate_speed --without
-"Llama 3 70B"`), which then knows neither FP4 nor any dense model on Blackwell, is off by:
-
-{table(("engine", "card", "runs", "first token", "bias"), WITHOUT)}
+off by 8% in the median there, and by what the table of models left out says where no rate has seen
+it.
 
 `python -m benchmarks.bench_latency` runs AISimulate on the same rows.
 """

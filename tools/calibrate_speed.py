@@ -161,7 +161,11 @@ def _table(
 
 
 def errors(every: Columns, near: dict[Key, float]) -> dict[str, float]:
-    """Half widths of the bands: what nine of ten rows of a model that a fit never saw keep to."""
+    """Half widths of the bands: what nine of ten rows of a model that a fit never saw keep to.
+
+    Each model counts as one, however many rows it has: the next one is not like the one that was
+    measured most.
+    """
     answers = left_out(every, near)
     seen = ~np.isnan(answers)
     off = np.abs(np.log(answers[seen] / every.answer[seen]))
@@ -169,11 +173,18 @@ def errors(every: Columns, near: dict[Key, float]) -> dict[str, float]:
     speaks = part.metric != "ttft_s"
     found = {}
     for name, mask in (("dense", ~part.mixture), ("mixture", part.mixture)):
-        chosen = off[mask & speaks]
-        found[name] = float(f"{np.expm1(np.quantile(chosen, ERROR_SHARE)):.2g}")
-    chosen = off[~speaks]
-    found["ttft"] = float(f"{np.expm1(np.quantile(chosen, ERROR_SHARE)):.2g}")
+        found[name] = _half_width(off, part.model, mask & speaks)
     return found
+
+
+def _half_width(off: Any, model: Any, mask: Any) -> float:
+    """The logarithms' quantile, each model's rows weighing one together, as a relative width."""
+    rows = Counter(model[mask].tolist())
+    order = np.argsort(off[mask])
+    weight = np.array([1 / rows[name] for name in model[mask]])[order]
+    reached = np.cumsum(weight) / weight.sum()
+    place = int(np.searchsorted(reached, ERROR_SHARE))
+    return float(f"{np.expm1(off[mask][order][place]):.2g}")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf
+from math import ceil, inf
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,8 +13,9 @@ from kvplan.planning.speed.batching import budget_of, is_apart
 from kvplan.planning.speed.calibration import capped, era_of, family_of
 from kvplan.planning.speed.loop import Prompting
 from kvplan.planning.speed.rates import SHARES
+from kvplan.planning.speed.serving import filled_up
 from kvplan.planning.speed.steps import DECODING
-from tools.speed_bench import requests_of
+from tools.speed_bench import requests_of, sizes_of
 from tools.speed_cases import MOST_RUNNING, Case
 from tools.speed_rows import is_validation
 
@@ -39,6 +40,14 @@ def arrays(cases: list[Case]) -> Columns:
     found.drawn = np.array([case.row.drawn for case in cases])
     found.replicas = np.array([case.replicas for case in cases], float)
     found.requests = np.array([_requests(case) for case in cases])
+    found.ends = np.isfinite(found.requests)
+    found.requests = np.where(found.ends, found.requests, found.running)
+    found.running = np.minimum(found.running, found.requests)
+    found.filled = np.array(
+        [_filled(case, n) for case, n in zip(cases, found.running, strict=True)]
+    )
+    rest = found.requests % found.running
+    found.filled_rest = np.array([_filled(case, n) for case, n in zip(cases, rest, strict=True)])
     found.answer = np.array([case.row.value for case in cases], float)
     for name in ("kind", "metric", "group", "device", "engine", "source"):
         key = "model" if name == "group" else name
@@ -68,7 +77,12 @@ def _clients(case: Case) -> float:
 def _requests(case: Case) -> float:
     """Of one rank, where all are there at once; more than it ever runs where it is not said."""
     many = requests_of(case.row) if case.row.kind == "queued" else None
-    return (many or inf) / case.ranks
+    return ceil(many / case.ranks) if many else inf
+
+
+def _filled(case: Case, batch: float) -> float:
+    """What a benchmark's decode steps are filled up to."""
+    return filled_up(batch, sizes_of(case.plan)) if case.row.kind == "queued" else batch
 
 
 def _running(case: Case) -> float:
@@ -97,7 +111,8 @@ def rates_of(values: dict[str, Any]) -> Columns:
     for name in SHARES:
         setattr(rates, name, capped(getattr(rates, name)))
     rates.spread = np.minimum(rates.spread, 1.0)
-    rates.sharpness = float(np.ravel(rates.sharpness)[0])
+    for name in ("sharpness", "experts_sharpness"):
+        setattr(rates, name, float(np.ravel(getattr(rates, name))[0]))
     return rates
 
 
@@ -140,17 +155,31 @@ def predicted(found: Columns, rates: Columns) -> Any:
         return fixed + linear_s(batch) + batch * (each + context * wait)
 
     running, output = found.running, np.maximum(found.output, 2)
-    most = np.maximum(1, np.minimum(found.budget / found.prompt, running))
-    arriving = loop.prompts_a_step(running, found.output, most)
     equal = 1.0 - found.drawn
-    a_step = np.where(found.apart & (equal > 0) & ~in_process, most, arriving)
-    chunk = np.minimum(a_step * found.prompt, found.budget)
+    queued = found.kind == "queued"
+    at_once = np.where(queued, found.ends, found.apart & (equal > 0) & ~in_process)
     first = np.minimum(found.prompt, found.budget)
-    beside = np.maximum(linear_s(running + chunk) - linear_s(running), 0)
-    longer = np.where(found.apart, fixed + linear_s(chunk), beside)
-    together = longer * found.prompt / chunk + pairs
     alone = (fixed + linear_s(first)) * found.prompt / first + pairs
-    cost = Prompting(together * found.group**rates.lockstep, alone, a_step)
+
+    def prompting(batch: Any) -> Prompting:
+        most = np.maximum(1, np.minimum(found.budget / found.prompt, batch))
+        a_step = np.where(at_once, most, loop.prompts_a_step(batch, found.output, most))
+        chunk = np.minimum(a_step * found.prompt, found.budget)
+        beside = np.maximum(linear_s(batch + chunk) - linear_s(batch), 0)
+        longer = np.where(found.apart, fixed + linear_s(chunk), beside)
+        together = longer * found.prompt / chunk + pairs
+        held_up = np.where(queued & found.ends, 1.0, found.group**rates.lockstep)
+        return Prompting(together * held_up, alone, a_step)
+
+    def batch_s(batch: Any) -> Any:
+        filled = np.where(batch == running, found.filled, found.filled_rest)
+        batch = np.maximum(batch, 1e-9)
+        cost = prompting(batch)
+        more = linear_s(np.maximum(filled, batch)) - linear_s(batch)
+        steps = np.maximum(0, output - batch / cost.a_step)
+        return output * step_s(batch) + batch * cost.together_s + steps * more
+
+    cost = prompting(running)
     before = np.where(equal > 0, rates.waves, rates.drawn_waves)
     one = loop.mixed(running, output, step_s, cost)
     two = loop.apart(running, output, step_s, cost, before, equal)
@@ -163,12 +192,8 @@ def predicted(found: Columns, rates: Columns) -> Any:
     cycle = ttft + tpot * (output - 1)
     queue = cycle * np.maximum(found.clients - running, 0) / running
     ranks = found.replicas * found.group
-    full = (
-        running
-        * output
-        / serving.cycle_s(running, output, step_s, cost.together_s, found.requests)
-        * ranks
-    )
+    run_s = serving.run_s(found.requests, running, batch_s)
+    full = found.requests * output / run_s * ranks
     static = (
         running
         * found.output
@@ -176,7 +201,7 @@ def predicted(found: Columns, rates: Columns) -> Any:
         * found.replicas
     )
     rate = np.select(
-        [found.kind == "queued", found.kind == "static"],
+        [queued, found.kind == "static"],
         [full, static],
         running * output / cycle * ranks,
     )

@@ -25,8 +25,14 @@ LEAST_TOKENS: Final = 2048
 REQUESTS: Final = {
     (128, 128): 30000, (128, 2048): 3000, (128, 4096): 1500, (1000, 2000): 1500,
     (2048, 128): 3000, (2048, 2048): 1500, (5000, 500): 1500, (1000, 1000): 3000,
-    (500, 2000): 3000, (20000, 2000): 1000,
+    (500, 2000): 3000, (20000, 2000): 1000, (1024, 1024): 3000, (8192, 1024): 1500,
+    (1024, 8192): 1500, (32768, 1024): 1000, (1024, 32768): 1000,
 }  # fmt: skip
+# Batches that are captured as graphs (cuda_graph_config of the page's llm_options.yml), to which
+# smaller ones are filled up; the largest batch is one of them (model_engine.py,
+# _filter_cuda_graph_batch_sizes).
+CAPTURED: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 384, 512, 1024, 2048, 4096)
+BATCH: Final = "--max-batch-size"
 
 
 def requests_of(row: Row) -> int | None:
@@ -34,15 +40,21 @@ def requests_of(row: Row) -> int | None:
     return REQUESTS.get((round(row.prompt), round(row.output)))
 
 
+def sizes_of(plan: EnginePlan) -> tuple[int, ...]:
+    """The batches that a rank's decode steps are filled up to."""
+    largest = int(plan.launch[BATCH])
+    return (*(size for size in CAPTURED if size < largest), largest)
+
+
 def benched(engine: Engine, plan: EnginePlan, row: Row) -> EnginePlan:
     """The plan with the benchmark's settings; as it is where it does not start with them."""
     asked = plan.asked
     try:
         flags = engine.flags.parse({"--free-gpu-memory-fraction": str(FRACTION)})
-        flags |= {"--max-batch-size": MOST_SEQUENCES}
+        flags |= {BATCH: MOST_SEQUENCES}
         wider = engine.plan(plan.model, plan.node, replace(asked, flags={**asked.flags, **flags}))
         sequences, tokens = settings(wider.capacity(asked.context).sequences, row)
-        flags |= {"--max-batch-size": sequences * row.pp, "--max-num-tokens": tokens}
+        flags |= {BATCH: sequences * row.pp, "--max-num-tokens": tokens}
         found = engine.plan(plan.model, plan.node, replace(asked, flags={**asked.flags, **flags}))
     except KvplanError:
         return plan

@@ -17,7 +17,7 @@ from kvplan.planning.speed.ideal import Ideal
 from kvplan.planning.speed.serving import static_batch
 from kvplan.readers.devices import find_device
 from kvplan.readers.open_model import open_model
-from tools.speed_bench import benched, requests_of
+from tools.speed_bench import benched, requests_of, sizes_of
 from tools.speed_recipes import planned_as_run
 from tools.speed_rows import Row, in_blocks
 
@@ -116,7 +116,8 @@ def answer_by(found: Estimate, case: Case) -> float:
         held = case.capacity if case.plan.starts else MOST_RUNNING
         capacity = min(held, MOST_RUNNING) * ranks
         asked = {"prompt": prompt, "output": output, "capacity": capacity}
-        return found.full_queue(**asked, requests=requests_of(row)).tokens_per_s
+        sizes = sizes_of(case.plan)
+        return found.full_queue(**asked, requests=requests_of(row), sizes=sizes).tokens_per_s
     if row.kind == "static":
         return static_batch(
             found.in_process, prompt=prompt, output=output, batch=clients

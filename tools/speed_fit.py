@@ -45,8 +45,10 @@ GENERAL: Final[dict[str, Prior]] = {
     "request_s": Prior(1e-2, 1.0),
     # 1.7 to 2.6 µs here, of prose and of drawn tokens (SmolLM2's tokenizer, tokenizers 0.23.3)
     "prompt_s": Prior(2e-6, 0.3),
+    "uneven": Prior(0.2, 0.5),
     "spread": Prior(0.7, 0.3),
-    "sharpness": Prior(2.5, 0.15),
+    "sharpness": Prior(3.0, 0.07),
+    "experts_sharpness": Prior(2.5, 0.15),
     "bubble": Prior(0.1, 0.5),
     "waves": Prior(0.5, 0.5),
     "drawn_waves": Prior(0.15, 0.5),

@@ -24,6 +24,7 @@ PUBLISHED: Final = (
 )
 FAR_APART: Final = 1.2
 SOURCE_OF_LOOPS: Final = "aic-silicon"
+PAGES: Final = "trtllm-perf-overview"
 VALIDATION: Final = "aic-gap-analysis"  # aiconfigurator's own runs: fixed lengths
 NOMINAL: Final = 0.9  # of the nominal length is the mean of those drawn from 0.8 to 1
 ROUNDED: Final = 1e-3  # figures of one run that two files round differently
@@ -370,7 +371,7 @@ def _traffic(raw: dict[str, Any]) -> dict[str, Any] | str:
             "output": output or 1.0,
             "concurrency": 1,
         }
-    if source == "trtllm-perf-overview":
+    if source == PAGES:
         return {"kind": "queued", "prompt": prompt, "output": output, "concurrency": 1 << 20}
     if source == "vultr":
         return _loop(prompt, output, int(raw["concurrency"]))
@@ -419,8 +420,8 @@ def _layout(raw: dict[str, Any]) -> dict[str, Any] | str:
     ep, pp = int(raw.get("ep") or 1), int(raw.get("pp") or 1)
     found = re.search(r"attention_dp (\d+), moe_tp (\d+)", raw["notes"])
     dp = int(found[1]) if found else 1
-    if raw["set"] == "trtllm-perf-overview" and "attention-DP" in raw["notes"]:
-        dp = gpus
+    if _is_page_of_experts(raw):
+        dp, ep = gpus // pp, gpus // pp
     if raw["set"] == SOURCE_OF_LOOPS and gpus > 8 and ep > 1 and gpus == ep * ep:
         gpus, tp, dp = gpus // ep, (tp if tp == 1 else tp // ep), (ep if dp > 1 else 1)
     if gpus > 8 or (gpus > 4 and raw["gpu"].startswith("GB")):
@@ -439,6 +440,14 @@ def _layout(raw: dict[str, Any]) -> dict[str, Any] | str:
     }
 
 
+def _is_page_of_experts(raw: dict[str, Any]) -> bool:
+    """Whether TensorRT-LLM's page of throughput ran it with attention DP and experts dealt out: all
+    mixtures on several cards (its llm_options.yml "for MoE models"; tables of 1.2 say DEP).
+    """
+    model = MODELS.get(raw["model"], ("", ""))[1]
+    return raw["set"] == PAGES and model in MIXTURES and int(raw.get("gpu_count") or 1) > 1
+
+
 def _version(said: str) -> str | None:
     """A release by its number."""
     found = re.search(r"\d+\.\d+(\.\d+)?", said)
@@ -453,6 +462,8 @@ def _kv(raw: dict[str, Any]) -> str:
     README: GEMM fp8_block, KVCache fp8).
     """
     stated = raw.get("kv") or ""
+    if raw["set"] == PAGES and "OSS" in raw["model"] and raw["gpu"].startswith("H"):
+        return "auto"  # as the page's llm_options.yml says of Hopper
     if stated in ("fp8", "auto", "fp16", "f16"):
         return "fp8" if stated == "fp8" else "auto"
     quantised = (raw.get("weights") or "") in ("fp8", "fp4", "nvfp4")

@@ -29,7 +29,8 @@ class Traits:
     ``served_context`` is the context that engines take where it is not the declared one (a scaled
     rotation). ``index_head_dim``, ``index_pool`` and ``index_topk`` describe a sparse attention's
     indexer: the width of its keys, the tokens that share one, the tokens that it picks.
-    ``state_chunk`` are the tokens that a state space processes at once.
+    ``state_chunk`` are the tokens that a state space processes at once. ``even_experts`` says that
+    a mixture's router corrects each expert's score so that all are drawn about as often.
     ``rotary`` are the tables of its rotations.
     """
 
@@ -43,6 +44,7 @@ class Traits:
     index_topk: int = 0
     state_chunk: int = 0
     multimodal: bool = False
+    even_experts: bool = False
     rotary: tuple[RotaryTable, ...] = ()
 
 

@@ -6,7 +6,7 @@ What is of the wrong type here is as good as absent: these keys decide nothing a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from kvplan.core.traits import Traits
 from kvplan.readers.config import MAX_INTEGER, MAX_LAYERS
@@ -19,6 +19,18 @@ TOWER_KEYS = ("vision_config", "audio_config", "vision_tower", "vision_embed_dim
 UNSCALED = frozenset({
     "su", "longrope", "llama3", "yarn", "deepseek_yarn", "deepseek_llama_scaling", "default",
 })  # fmt: skip
+# Types whose routers add a correction to each expert's score, which training moves until all are
+# drawn about as often (e_score_correction_bias, expert_bias or moe_statics in
+# models/<type>/modeling_<type>.py of transformers 5.24.0).
+EVEN: Final = frozenset({
+    "afmoe", "axk1", "axk2", "bailing_hybrid", "deepseek_v3", "deepseek_v32", "deepseek_v4",
+    "dots1", "dots3_note", "ernie4_5_moe", "ernie4_5_vl_moe", "exaone_moe", "glm4_moe",
+    "glm4_moe_lite", "glm4v_moe", "glm5_next", "glm_moe_dsa", "hy_v3", "hy_v4", "hy_v4_vl",
+    "inkling", "inkling2", "inkling2_loop", "kimi_k2", "kimi_k25", "kimi_linear", "kolibri1",
+    "laguna", "lfm2_moe", "longcat_flash", "mimo_v2_flash", "minimax_m2", "minimax_m3_vl",
+    "muse_spark", "nemotron_h", "solar_open", "step3p7",
+})  # fmt: skip
+NO_AUXILIARY_LOSS: Final = "noaux_tc"  # the same of configs with code of their own
 
 
 def traits(raw: Mapping[str, Any], model_type: str, declared: int | None) -> Traits:
@@ -42,6 +54,7 @@ def traits(raw: Mapping[str, Any], model_type: str, declared: int | None) -> Tra
         index_pool=_whole(keys, "index_kpool"),
         index_topk=_whole(keys, "index_topk"),
         state_chunk=_whole(keys, "mamba_chunk_size", "chunk_size"),
+        even_experts=model_type in EVEN or _word(keys, "topk_method") == NO_AUXILIARY_LOSS,
         multimodal=any(keys.get(key) for key in TOWER_KEYS),
         rotary=rotary_tables(keys, model_type, declared),
     )

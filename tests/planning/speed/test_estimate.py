@@ -15,6 +15,7 @@ from kvplan.planning.speed.batching import Batching
 from kvplan.planning.speed.calibration import calibrated, era_of, family_of, table
 from kvplan.planning.speed.serving import (
     closed_loop,
+    filled_up,
     full_queue,
     prompt_alone_s,
     seen_tokens,
@@ -159,26 +160,58 @@ def test_a_full_queue_serves_more_than_clients_that_wait() -> None:
     assert queued.tokens_per_s > 0.95 * clients.tokens_per_s
 
 
-@pytest.mark.parametrize("requests", [17, 24, 64, 4096])
-def test_a_run_that_ends_serves_less(requests: int) -> None:
-    """Its last batch empties: a part of the run that is the smaller, the more batches it has."""
-    asked: dict[str, Any] = {"prompt": 500, "output": 100, "capacity": 16}
-    endless = full_queue(COST, Batching(), **asked).tokens_per_s
-    found, twice = (
-        full_queue(COST, Batching(), **asked, requests=n).tokens_per_s
-        for n in (requests, 100 * requests)
+@pytest.mark.parametrize(("requests", "batches"), [(16, 1), (17, 2), (24, 2), (64, 4), (65, 5)])
+def test_a_run_of_equal_lengths_is_batches(requests: int, batches: int) -> None:
+    """Whole ones one after the other, and a last one of what is left, which costs its steps too."""
+    asked: dict[str, Any] = {"prompt": 500, "output": 100, "requests": requests}
+    found = full_queue(COST, Batching(), **asked, capacity=16)
+    left = requests % 16 or 16
+    last = full_queue(COST, Batching(), **asked | {"requests": left}, capacity=left)
+
+    whole_s = (batches - 1) * 16 * 100 / found.tokens_per_s
+    assert requests * 100 / found.tokens_per_s == pytest.approx(
+        (batches - 1) * found.tpot_s * 100 + last.tpot_s * 100
     )
+    assert (whole_s > 0) == (batches > 1)
 
-    assert found < twice < endless
+
+def test_no_more_run_than_there_are() -> None:
+    """A run of fewer requests than fit is one batch of them."""
+    asked: dict[str, Any] = {"prompt": 500, "output": 100, "requests": 16}
+    whole = full_queue(COST, Batching(), **asked, capacity=16)
+
+    assert full_queue(COST, Batching(), **asked, capacity=99) == whole
+    assert whole.batch == 16
 
 
-def test_a_run_of_one_batch_does_not_empty() -> None:
-    """With equal lengths all end together, and no more run than there are."""
-    asked: dict[str, Any] = {"prompt": 500, "output": 100}
-    whole = full_queue(COST, Batching(), **asked, capacity=16, requests=16)
-    few = full_queue(COST, Batching(), **asked, capacity=99, requests=16)
+@pytest.mark.parametrize(
+    ("batch", "size"), [(1, 1), (3, 4), (64, 64), (65, 128), (128, 128), (129, 129)]
+)
+def test_a_step_is_filled_up_to_a_graph(batch: int, size: int) -> None:
+    """To the next size that was captured; beyond the largest it runs as it is."""
+    assert size == filled_up(batch, (1, 2, 4, 64, 128))
 
-    assert full_queue(COST, Batching(), **asked, capacity=16) == whole == few
+
+def test_filled_steps_cost_what_they_are_filled_to() -> None:
+    """600 sequences in graphs of 1,000: each step without prompts pays for 400 that are not."""
+    asked: dict[str, Any] = {"prompt": 500, "output": 100, "capacity": 600, "requests": 600}
+    batching = Batching(budget=5000)  # ten prompts a step: 60 of 100 steps have some
+    found = full_queue(COST, batching, **asked)
+    filled = full_queue(COST, batching, **asked, sizes=(1, 1000))
+
+    more = COST.linear_s(1000) - COST.linear_s(600)
+    assert filled.tpot_s * 100 == pytest.approx(found.tpot_s * 100 + (100 - 60) * more)
+
+
+def test_a_group_has_its_prompts_at_the_same_time() -> None:
+    """Ranks that step together are not held up by each other where all begin together."""
+    asked: dict[str, Any] = {"prompt": 500, "output": 100, "capacity": 16}
+    held, free = Batching(group=8, held_up=8.0), Batching()
+
+    assert full_queue(COST, held, **asked, requests=16) == full_queue(
+        COST, free, **asked, requests=16
+    )
+    assert full_queue(COST, held, **asked).tpot_s > full_queue(COST, free, **asked).tpot_s
 
 
 def test_a_static_batch_is_its_prompts_and_its_steps() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import inf
+from math import ceil
 
 from kvplan.core.measured import Calibration
 from kvplan.core.step import StepCost
@@ -71,11 +72,18 @@ class Estimate:
         )
 
     def full_queue(
-        self, *, prompt: int, output: int, capacity: int, requests: int | None = None
+        self,
+        *,
+        prompt: int,
+        output: int,
+        capacity: int,
+        requests: int | None = None,
+        sizes: Sequence[int] = (),
     ) -> Served:
         """All requests at once, as many as fit running, without a server between.
 
-        ``requests`` are those of the run, whose last batch empties; None of one without end.
+        ``requests`` are those of a run of equal lengths; None of one without end. ``sizes`` are
+        those of captured graphs that steps without prompts are filled up to.
         """
         found = full_queue(
             self.in_process,
@@ -83,7 +91,8 @@ class Estimate:
             prompt=max(1, prompt),
             output=max(1, output),
             capacity=max(1, capacity // self.ranks),
-            requests=(requests or inf) / self.ranks,
+            requests=None if requests is None else ceil(requests / self.ranks),
+            sizes=sizes,
         )
         return replace(
             found,

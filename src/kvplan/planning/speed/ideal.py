@@ -58,6 +58,7 @@ class Ideal(NamedTuple):
     group: float
     stages: float
     hops: float
+    favoured: float
     dense_kind: str
     experts_kind: str
     looks: tuple[IdealLook, ...]
@@ -102,6 +103,7 @@ def _ideal(shape: Shape, card: Card) -> Ideal:
         group=cut.lockstep,
         stages=cut.pp,
         hops=cut.turns - 1,
+        favoured=_favoured(shape),
         dense_kind=card.multiplies(shape.dense.kind),
         experts_kind=card.multiplies(drawn.kind),
         looks=tuple(
@@ -143,6 +145,17 @@ def _sent_bytes(shape: Shape, rows: float) -> float:
     cut, row = shape.cut, shape.hidden * ACTIVATION_BYTES
     gathered = shape.mixed * 2 * (cut.lockstep - 1)
     return (shape.layers * REDUCES_A_LAYER * rows + gathered + cut.pp - 1) * row
+
+
+def _favoured(shape: Shape) -> float:
+    """How far whole experts, dealt out over ranks, fall to them unevenly: a step waits for the rank
+    whose experts are drawn most, more so the more ranks there are. 0 where every rank has its part
+    of each expert, or where the router is corrected until all are drawn alike.
+    """
+    cut, experts = shape.cut, shape.experts
+    if experts is None or experts.even or not cut.dealt:
+        return 0.0
+    return 1 - 1 / max(1, cut.expert_ranks)
 
 
 def _hops(ranks: int) -> float:

@@ -26,7 +26,9 @@ class Rates:
     ``passes`` is how often what lies between two products goes through memory.
 
     ``spread`` says how unlike the tokens of a step are in the experts that they draw: 1 is evenly,
-    0 all the same. ``sharpness`` says how suddenly a kernel turns from reading to computing.
+    0 all the same. ``uneven`` is how much longer experts that are dealt out whole take for the
+    fullest of many ranks. ``sharpness`` says how suddenly a kernel turns from reading to computing,
+    ``experts_sharpness`` one of experts.
     ``bubble`` is the part of a stage's time that each further stage of a pipeline loses.
 
     What becomes of a prompt that arrives: ``waves`` is the part of all prompts' time that clients
@@ -55,6 +57,8 @@ class Rates:
     passes: float = 0.0
     spread: float = 1.0
     sharpness: float = inf
+    experts_sharpness: float = inf
+    uneven: float = 0.0
     bubble: float = 0.0
     waves: float = 0.5
     drawn_waves: float = 0.0

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, inf
+from math import ceil
 from typing import Any
 
 from kvplan.core.step import Chunk, StepCost
@@ -68,12 +69,19 @@ def _chunk_s(cost: StepCost, running: float, tokens: float, *, apart: bool) -> f
 
 
 def prompting(
-    cost: StepCost, batching: Batching, running: float, prompt: float, output: float, *, equal: bool
+    cost: StepCost,
+    batching: Batching,
+    running: float,
+    prompt: float,
+    output: float,
+    *,
+    at_once: bool,
 ) -> Prompting:
-    """What a prompt costs among ``running`` clients."""
+    """What a prompt costs among ``running`` clients; ``at_once`` where prompts come together, as
+    many in a step as fit.
+    """
     most = max(1.0, min(batching.budget / prompt, running))
-    arriving = loop.prompts_a_step(running, output, most)
-    a_step = most if batching.apart and equal else arriving
+    a_step = most if at_once else loop.prompts_a_step(running, output, most)
     length = ceil(prompt)
     pairs = (
         sum(group.seconds((), (Chunk(0, length),)) for group in cost.attention) + cost.sequence_s
@@ -101,7 +109,8 @@ def closed_loop(
     means; equal ones keep clients in step.
     """
     running = max(1.0, min(clients, capacity))
-    cost_of = prompting(cost, batching, running, prompt, output, equal=not drawn)
+    at_once = batching.apart and not drawn
+    cost_of = prompting(cost, batching, running, prompt, output, at_once=at_once)
     output = max(output, 2)
 
     def step_s(batch: float) -> float:
@@ -123,16 +132,22 @@ def closed_loop(
     )
 
 
-def cycle_s(running: Any, output: Any, step_s: Any, together_s: Any, requests: Any = inf) -> Any:
-    """What ``running`` requests take, prompts counted, of a run of ``requests``.
+def run_s(requests: Any, running: Any, batch_s: Any) -> Any:
+    """What a run of ``requests`` of one length takes, ``running`` at once; numbers or arrays.
 
-    A run ends with a batch that empties: its last steps cost their fixed part for half of the
-    sequences on average, which each of its batches bears a part of. Numbers or arrays.
+    They end together and the next begin together: whole batches one after the other, and a last one
+    of those that are left, each of ``batch_s(sequences)``.
     """
-    batches = requests / running
-    empty = output * step_s(0) / 2
-    later = 1 - 1 / batches  # 0 of a run that is one batch
-    return output * step_s(running) + running * together_s + empty * later / batches
+    whole = requests // running
+    rest = requests - whole * running
+    return whole * batch_s(running) + (rest > 0) * batch_s(rest)
+
+
+def filled_up(batch: float, sizes: Sequence[int]) -> float:
+    """The size of the captured graph that a decode step of ``batch`` sequences replays; itself
+    where none is as large.
+    """
+    return next((size for size in sizes if size >= batch), batch)
 
 
 def full_queue(
@@ -142,25 +157,33 @@ def full_queue(
     prompt: int,
     output: int,
     capacity: int,
-    requests: float = inf,
+    requests: float | None = None,
+    sizes: Sequence[int] = (),
 ) -> Served:
     """All requests are there at once and as many run as fit: the most that one rank serves.
 
     Nobody waits for a token to be sent, so the clients' own time does not count. ``requests`` is
-    how many a run has; without end it never empties.
+    how many a run of equal lengths has; without end it never empties. ``sizes`` are those of the
+    graphs that steps without prompts are filled up to, rising.
     """
-    running = float(max(1, min(capacity, requests)))
-    cost_of = prompting(cost, batching, running, prompt, output, equal=False)
+    ends = requests is not None
+    many = float(capacity if requests is None else requests)
+    running = max(1.0, min(float(capacity), many))
+    if ends:  # all ranks of a group have their prompts at the same time
+        batching = batching._replace(held_up=1.0)
 
-    def step_s(batch: float) -> float:
-        return decode_s(cost, batch, prompt, output)
+    def batch_s(batch: float) -> float:
+        cost_of = prompting(cost, batching, batch, prompt, output, at_once=ends)
+        filled = _linear(cost, filled_up(batch, sizes)) - _linear(cost, batch)
+        alone = max(0.0, output - batch / cost_of.a_step)
+        step_s = decode_s(cost, batch, prompt, output)
+        return float(output * step_s + batch * cost_of.together_s + alone * filled)
 
-    cycle = cycle_s(running, output, step_s, cost_of.together_s, max(requests, running))
     return Served(
-        tpot_s=cycle / output,
-        ttft_s=cost_of.alone_s,
+        tpot_s=batch_s(running) / output,
+        ttft_s=prompt_alone_s(cost, prompt, batching.budget),
         queue_s=0.0,
-        tokens_per_s=running * output / cycle,
+        tokens_per_s=many * output / run_s(many, running, batch_s),
         batch=running,
     )
 

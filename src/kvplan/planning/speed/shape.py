@@ -51,6 +51,8 @@ class Matrices(NamedTuple):
 class Experts(NamedTuple):
     """All experts of one rank, of which a token draws ``drawn_share`` in each of ``layers``.
 
+    ``even`` where the router is kept from favouring any.
+
     ``matrices`` are all of them, their ``parameters`` what one token of the group computes on this
     rank, on average.
     """
@@ -58,6 +60,7 @@ class Experts(NamedTuple):
     matrices: Matrices
     drawn_share: float
     layers: int
+    even: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +130,7 @@ def _shape(model: Model, cut: Cut) -> Shape | None:
         return None
     whole = rank_weights(model, Layout(tp=1), given)
     assert whole is not None
-    experts = _experts(whole, cut, len(model.blocks))
+    experts = _experts(model, whole, cut)
     head = _head(model, attention)
     return Shape(
         cut=cut,
@@ -195,7 +198,7 @@ def _head(model: Model, rank: RankWeights) -> Matrices | None:
     return Matrices(_bytes_of(rank, found), count_parameters(found)[0], kind)
 
 
-def _experts(rank: RankWeights, cut: Cut, depth: int) -> Experts | None:
+def _experts(model: Model, rank: RankWeights, cut: Cut) -> Experts | None:
     tensors = tuple(t for t in rank.tensors if t.role in EXPERTS and t.active >= 0)
     if not tensors:
         return None
@@ -213,5 +216,6 @@ def _experts(rank: RankWeights, cut: Cut, depth: int) -> Experts | None:
             moved(narrow=True),
         ),
         drawn_share=first.active / first.copies,
-        layers=min(routers, depth) or depth,
+        layers=min(routers, len(model.blocks)) or len(model.blocks),
+        even=model.traits.even_experts,
     )

@@ -1,6 +1,7 @@
 """The sum of a step: times at the peaks over the shares that are reached, and what comes on top.
 
     linear     dense ∨ products  +  experts ∨ products  +  moved  +  link    ∨ is the slower of both
+               experts by the fullest rank, moved where it passes the layers' fixed part
     fixed      a step + layers + messages + the head
     sequence   states + logits + sampling
     attention  reading ∨ computing for a context token; computing for a pair
@@ -41,10 +42,12 @@ def linear_s(ideal: Ideal, rates: Rates, tokens: Any) -> Any:
     experts = slower(
         ideal.experts_read_s * distinct / rates.share_experts,
         ideal.experts_token_s * group / rates.share_products,
-        rates.sharpness,
-    )
+        rates.experts_sharpness,
+    ) * (1 + ideal.favoured * rates.uneven)
     moved = rates.passes * (ideal.dense_moved_s * each + ideal.experts_moved_s * group)
-    return dense + experts + moved + link_s(ideal, rates, each)
+    small = ideal.layers * rates.layer_s
+    more = slower(moved, small, rates.sharpness) - small
+    return dense + experts + more + link_s(ideal, rates, each)
 
 
 def link_s(ideal: Ideal, rates: Rates, tokens: Any) -> Any:

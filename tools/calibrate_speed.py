@@ -2,8 +2,8 @@
 
 python -m tools.calibrate_speed                   fit and write
 python -m tools.calibrate_speed --check           fit, write nothing
-python -m tools.calibrate_speed --without MODEL   fit without a calibration model, and say how far
-                                                  its loops are off; write nothing
+python -m tools.calibrate_speed --without MODEL   fit without a calibration model, and keep how far
+                                                  its loops are off for the accuracy page
 
 Only rows of calibration models are fitted (``speed_rows.split``), as ``speed_fit`` says.
 """
@@ -15,7 +15,7 @@ import json
 from collections import Counter, defaultdict
 from math import inf
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -24,10 +24,11 @@ from tools.speed_arrays import Columns, arrays, predicted, taken
 from tools.speed_cases import Case, answered
 from tools.speed_data import Data, data
 from tools.speed_fit import BLOCKS, FP8, Key, Parameter, fit, left_out, rates
-from tools.speed_rows import SEED, is_first_in_loop, published
+from tools.speed_rows import PUBLISHED, SEED, is_first_in_loop, published
 from tools.speed_simulated import first_tokens
 
 TARGET: Final = Path(__file__).parent.parent / "src" / "kvplan" / "data" / "speed.json"
+WITHOUT: Final = PUBLISHED.parent / "without.json"
 ROUNDS: Final = 3  # of the simulator; the second changes rates by a few percent, the third by less
 ERROR_SHARE: Final = 0.9  # of rows of models that were left out of a fit, inside the band
 
@@ -69,7 +70,7 @@ def write(table: Any) -> None:
 
 
 def main() -> int:
-    """Fit, report, and write unless told to check or to leave a model out."""
+    """Fit, and write unless told to check; without a model, write how far it is off instead."""
     options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     options.add_argument("--check", action="store_true", help="write nothing")
     options.add_argument("--without", metavar="MODEL", help="a calibration model to leave out")
@@ -82,7 +83,7 @@ def main() -> int:
     print(f"{len(every.answer)} rows fitted: median error {_median(fits / every.answer - 1):.1%}")
     if asked.without:
         write(_table(found, every, listed, values, {}))
-        report([case for case in known if case.row.group == asked.without])
+        keep(asked.without, off_by([c for c in known if c.row.group == asked.without]))
     if asked.without or asked.check:
         TARGET.write_text(before, encoding="utf-8")
         return 0
@@ -92,7 +93,20 @@ def main() -> int:
     return 0
 
 
-def report(cases: list[Case]) -> None:
+class Off(NamedTuple):
+    """How far the loops of a model are off: their number, the median of the error's size, and of
+    the error itself.
+    """
+
+    metric: str
+    engine: str
+    device: str
+    rows: int
+    median: float
+    lean: float
+
+
+def off_by(cases: list[Case]) -> list[Off]:
     """How far the file's rates are off a model's loops, by engine and card."""
     loops = [case for case in cases if case.row.kind == "loop"]
     firsts = [case for case in loops if is_first_in_loop(case.row)]
@@ -103,9 +117,20 @@ def report(cases: list[Case]) -> None:
         if case.row.metric == "tpot_s":
             error = answered(case) / case.row.value - 1
             off["tpot_s", case.row.engine, case.row.device].append(error)
-    for name, errors in sorted(off.items()):
-        lean = float(np.median(errors))
-        print(*name, f"{len(errors)} rows: median error {_median(errors):.1%}, lean {lean:+.1%}")
+    return [
+        Off(*name, len(errors), round(_median(errors), 3), round(float(np.median(errors)), 3))
+        for name, errors in sorted(off.items())
+    ]
+
+
+def keep(model: str, found: list[Off]) -> None:
+    """The file of what fits without a model were off by, with this one."""
+    said = json.loads(WITHOUT.read_text(encoding="utf-8")) if WITHOUT.exists() else {}
+    said[model] = [one._asdict() for one in found]
+    WITHOUT.write_text(json.dumps(said, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    for one in found:
+        name = f"{one.metric} {one.engine} {one.device}"
+        print(f"{name}: {one.rows} rows, {one.median:.1%}, lean {one.lean:+.1%}")
 
 
 def _median(errors: Any) -> float:

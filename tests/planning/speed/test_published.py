@@ -52,7 +52,7 @@ def test_measurements_keep_to_the_bound() -> None:
 
 @pytest.mark.parametrize(
     ("test", "median", "mean", "rows"),
-    [(is_dense_big, 0.06, 0.10, 200), (is_other, 0.14, 0.30, 300), (is_full, 0.105, 0.11, 40)],
+    [(is_dense_big, 0.06, 0.10, 200), (is_other, 0.12, 0.30, 300), (is_full, 0.055, 0.065, 40)],
     ids=["dense on H100, H200, A100", "mixtures and other cards", "maximum throughput in fp8"],
 )
 def test_errors_on_models_kept_aside(
@@ -67,11 +67,11 @@ def test_errors_on_models_kept_aside(
 
 
 def test_one_request_at_a_time() -> None:
-    """Three rows of four are within a tenth."""
+    """Four rows of five are within a tenth."""
     found = of(is_single)
 
     assert found.rows >= 40
-    assert found.near >= 0.75
+    assert found.near >= 0.8
 
 
 def test_the_band_holds() -> None:

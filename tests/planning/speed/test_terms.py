@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from kvplan.planning.speed.bound import work_of
+from kvplan.planning.speed.card import card_of
 from kvplan.planning.speed.ideal import Ideal
 from kvplan.planning.speed.rates import Rates
-from kvplan.planning.speed.terms import linear_s
+from kvplan.planning.speed.terms import linear_s, turns
+from kvplan.readers.devices import find_device
 from tests.planning.speed.plans import plan
 
 VLLM_DEALT = {"--enable-expert-parallel": True}
@@ -66,3 +68,62 @@ def test_small_kernels_hide_what_they_move(tokens: int) -> None:
     )
 
     assert more == pytest.approx(max(0.0, moved - starts), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("cards", "tokens", "left"),
+    [
+        (1, 4096, 1.0),
+        # one piece passes four cards, one after the other
+        (4, 512, 1.0),
+        # two pieces take five turns in place of eight, eight take eleven of thirty-two
+        (4, 1024, 5 / 8),
+        (4, 4096, 11 / 32),
+    ],
+)
+def test_cards_that_take_turns_work_on_pieces(cards: int, tokens: int, left: float) -> None:
+    """llama.cpp's cards with layers of their own: the next piece begins where the last went on."""
+    found = ideal("meta-llama/Llama-3.1-70B", "llama.cpp", cards)
+
+    assert left == pytest.approx(turns(found, tokens))
+
+
+@pytest.mark.parametrize(
+    ("gpu", "kind", "multiplied", "peak"),
+    [
+        # blocks of integers as such; sums of 16 bits at half of that, also on GeForce
+        ("rtx-3090", "ggml", "ggml", 284_700_000_000_000),
+        ("rtx-3090", "ggml 16", "ggml 16", 142_350_000_000_000),
+        ("a40", "ggml 16", "ggml 16", 149_700_000_000_000),
+        ("rtx-3090", "16", "16", 71_200_000_000_000),
+        # no units for integers: widened
+        ("v100-sxm-32gb", "ggml", "ggml 16", 125_000_000_000_000),
+        ("mi300x", "ggml", "ggml", 2_614_000_000_000_000),
+        ("apple-m4-max", "ggml", "ggml 16", 0),
+    ],
+)
+def test_ggml_multiplies_in_types_of_its_own(
+    gpu: str, kind: str, multiplied: str, peak: int
+) -> None:
+    """By the card's units."""
+    card = card_of(find_device(gpu)[0])
+    assert card is not None
+
+    assert (multiplied, peak) == (card.multiplies(kind), card.peak(kind))
+
+
+@pytest.mark.parametrize(
+    ("engine", "quantization", "kind"),
+    [
+        ("llama.cpp", "q4_k_m", "ggml"),
+        ("llama.cpp", "q8_0", "ggml"),
+        ("llama.cpp", "", "ggml 16"),
+        ("vllm", "", "16"),
+    ],
+)
+def test_kinds_of_files(engine: str, quantization: str, kind: str) -> None:
+    """What a file of so many bits an element is multiplied in on a card of NVIDIA."""
+    flags = {"--quantization": quantization} if quantization else {}
+    found = ideal("Qwen/Qwen3-8B", engine, 1, **flags)
+
+    assert kind == found.dense_kind

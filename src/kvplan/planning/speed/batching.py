@@ -15,7 +15,7 @@ BUDGETS: Final = (
     "--max-num-batched-tokens",
     "--chunked-prefill-size",
     "--max-num-tokens",
-    "--ubatch-size",
+    "--batch-size",
 )
 USUAL_BUDGET: Final = 8192
 # Engines that decode nothing in a step of prompts: SGLang without --enable-mixed-chunk

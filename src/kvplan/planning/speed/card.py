@@ -16,6 +16,8 @@ MULTIPLIED_IN: Final[Mapping[str, tuple[str, ...]]] = {
     "fp8": ("fp8", *SIXTEEN_BITS),
     "fp8 blocks": ("fp8", *SIXTEEN_BITS),
     "int8": ("int8", *SIXTEEN_BITS),
+    "ggml": ("int8", *SIXTEEN_BITS),
+    "ggml 16": SIXTEEN_BITS,
     "16": SIXTEEN_BITS,
 }
 
@@ -37,21 +39,28 @@ class Card:
 
     def peak(self, kind: str) -> int:
         """Operations a second of weights stored so (``fp4``, ``mxfp4``, ``fp8``, ``fp8 blocks``,
-        ``int8``, ``16``), dense; 0 where it is not known.
+        ``int8``, ``ggml``, ``ggml 16``, ``16``), dense; 0 where it is not known.
         """
-        names = MULTIPLIED_IN[self.multiplies(kind)]
-        return next((self.flops[name] for name in names if self.flops.get(name)), 0)
+        multiplied = self.multiplies(kind)
+        found = next((x for name in MULTIPLIED_IN[multiplied] if (x := self.flops.get(name))), 0)
+        # Sums in 16 bits are half as fast as integers of 8 bits also where the maker halves those
+        # in 32 bits, which the table has (GeForce).
+        return max(found, self.flops.get("int8", 0) // 2) if multiplied == "ggml 16" else found
 
     def multiplies(self, kind: str) -> str:
         """The type that a stored kind is multiplied in.
 
         MXFP4 weights meet activations of 8 bits where the card multiplies 4 (gpt-oss on Blackwell:
         MXFP8), of 16 elsewhere. FP8 with a scale a block is a type of its own: its products are
-        scaled and added up outside the units (DeepGEMM), and its activations as they come.
+        scaled and added up outside the units (DeepGEMM), and its activations as they come. ggml
+        multiplies its blocks of integers as such where there are units for it (ggml-cuda/mmq.cu,
+        b11434), and matrices of 16 bits with sums of 16 (ggml-cuda.cu, CUBLAS_COMPUTE_16F).
         """
         if kind == "mxfp4":
             kind = "fp8" if self.flops.get("fp4") else "16"
         found = next((name for name in MULTIPLIED_IN[kind] if self.flops.get(name)), "16")
+        if kind.startswith("ggml"):
+            return "ggml" if found == "int8" else "ggml 16"
         if found in SIXTEEN_BITS:
             return "16"
         return kind if found == "fp8" else found

@@ -24,7 +24,10 @@ PP: Final = ("--pipeline-parallel-size", "--pp-size")
 DP: Final = ("--data-parallel-size", "--dp-size")
 CACHE: Final = ("--kv-cache-dtype", "--cache-type-k", "--kv-dtype")
 IN_LOCKSTEP: Final = ("--enable-dp-attention", "--enable-attention-dp", "--enable-expert-parallel")
-LAYERED: Final = ("llama.cpp", "ollama")  # cards take layers in turn, one working at a time
+# Engines on ggml: cards take layers in turn, one working at a time on a token, and prompts go on in
+# pieces of --ubatch-size (llama.cpp b11434, llama-context.cpp: pipeline parallelism enabled).
+LAYERED: Final = ("llama.cpp", "ollama")
+PIECE: Final = ("--ubatch-size",)
 SIXTEEN: Final = 2.0
 # Widths by the words of flags that are no name of a storage format.
 WORDS: Final[Mapping[str, float]] = {"fp8": 1.0, "int8": 1.0, "nvfp4": 0.5625, "fp4": 0.5625}
@@ -38,6 +41,8 @@ class Cut(NamedTuple):
     expert_ranks: int = 1
     lockstep: int = 1
     turns: int = 1  # cards that work one after the other
+    piece: int = 0  # prompt tokens after which the next card begins, where cards take turns
+    ggml: bool = False  # blocks of integers are multiplied as integers
     dealt: bool = False  # whole experts on ranks, tokens sent to them
     kv_bytes: float = SIXTEEN  # of an element of the cache
     quantization: str = ""
@@ -81,6 +86,8 @@ def placed(plan: EnginePlan) -> Placed:
         expert_ranks=max(1, experts),
         lockstep=max(1, lockstep),
         turns=turns,
+        piece=seen.count(PIECE) if turns > 1 else 0,
+        ggml=plan.engine in LAYERED,
         dealt=dealt,
         kv_bytes=kv_element_bytes(plan.model, seen.text(CACHE), plan),
         quantization=seen.text(("--quantization",)),

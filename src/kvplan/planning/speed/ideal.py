@@ -34,7 +34,7 @@ class Ideal(NamedTuple):
 
     ``group`` attention ranks step together, and their experts see the tokens of all; ``messages``
     counts latencies of messages in units of one between two ranks; ``stages`` are a pipeline's,
-    ``hops`` between cards that work one after the other;
+    ``hops`` between cards that work one after the other, on prompts in pieces of ``piece`` tokens;
     ``layers`` are counted by their kernels. A sum over ranks goes round once (``link_once_s``: each
     rank reads what all others have) or twice (``link_twice_s``: each adds up its part, then reads
     the others' parts), whichever is faster.
@@ -58,6 +58,7 @@ class Ideal(NamedTuple):
     group: float
     stages: float
     hops: float
+    piece: float
     favoured: float
     dense_kind: str
     experts_kind: str
@@ -103,6 +104,7 @@ def _ideal(shape: Shape, card: Card) -> Ideal:
         group=cut.lockstep,
         stages=cut.pp,
         hops=cut.turns - 1,
+        piece=cut.piece or inf,
         favoured=_favoured(shape),
         dense_kind=card.multiplies(shape.dense.kind),
         experts_kind=card.multiplies(drawn.kind),

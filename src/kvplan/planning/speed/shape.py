@@ -31,6 +31,7 @@ KINDS: Final = (
     ("mxfp4", "mxfp4"), ("nvfp4", "fp4"), ("fp8 blocks", "fp8 blocks"), ("fp8", "fp8"),
     ("int8", "int8"),
 )  # fmt: skip
+GGML_BITS: Final = 12  # an element; blocks of integers have fewer (Q8_0: 8.5), types without more
 REMEMBERED: Final = 512
 
 
@@ -131,10 +132,10 @@ def _shape(model: Model, cut: Cut) -> Shape | None:
     whole = rank_weights(model, Layout(tp=1), given)
     assert whole is not None
     experts = _experts(model, whole, cut)
-    head = _head(model, attention)
+    head = _head(model, attention, cut)
     return Shape(
         cut=cut,
-        dense=_dense(model, attention, without_head=head is not None),
+        dense=_dense(model, attention, cut, without_head=head is not None),
         experts=experts,
         head=head or Matrices(0, 0, "16"),
         looks=looks_of(model, cut),
@@ -169,33 +170,42 @@ def _kind(storage: Storage, role: str) -> str:
     return next((kind for word, kind in KINDS if word in name), "16")
 
 
-def _dense(model: Model, rank: RankWeights, *, without_head: bool) -> Matrices:
+def _multiplied(rank: RankWeights, cut: Cut, role: str, num_bytes: float, parameters: int) -> str:
+    """``_kind`` of some matrices; ggml's by how many bits they have."""
+    if not cut.ggml:
+        return _kind(rank.storage, role)
+    return "ggml" if num_bytes * 8 < GGML_BITS * parameters else "ggml 16"
+
+
+def _dense(model: Model, rank: RankWeights, cut: Cut, *, without_head: bool) -> Matrices:
     if not rank.tensors:
         return Matrices(rank.num_bytes, rank.num_bytes / 2, "16")
     left = NOT_READ | EXPERTS | ({w.HEAD} if without_head else set())
     tensors = tuple(t for t in rank.tensors if t.role not in left)
     largest = max(tensors, key=lambda t: t.parameters, default=None)
-    kind = _kind(rank.storage, largest.role) if largest else "16"
+    num_bytes, parameters = _bytes_of(rank, tensors), count_parameters(tensors)[0]
+    role = largest.role if largest else w.MLP_IN
     hidden, blocks = model.hidden_size or 0, len(model.blocks)
     moved = partial(moved_by.dense_bytes, tensors, hidden, blocks)
     return Matrices(
-        _bytes_of(rank, tensors),
-        count_parameters(tensors)[0],
-        kind,
+        num_bytes,
+        parameters,
+        _multiplied(rank, cut, role, num_bytes, parameters),
         moved(narrow=False),
         moved(narrow=True),
     )
 
 
-def _head(model: Model, rank: RankWeights) -> Matrices | None:
+def _head(model: Model, rank: RankWeights, cut: Cut) -> Matrices | None:
     """The output projection, which is the embedding where none is stored."""
     found = tuple(t for t in rank.tensors if t.role == w.HEAD)
     if not found:
         found = tuple(t for t in rank.tensors if t.role == w.EMBEDDING and t.cols > 1)[:1]
     if not found or not model.vocab_size:
         return None
-    kind = _kind(rank.storage, w.HEAD)
-    return Matrices(_bytes_of(rank, found), count_parameters(found)[0], kind)
+    num_bytes, parameters = _bytes_of(rank, found), count_parameters(found)[0]
+    kind = _multiplied(rank, cut, w.HEAD, num_bytes, parameters)
+    return Matrices(num_bytes, parameters, kind)
 
 
 def _experts(model: Model, rank: RankWeights, cut: Cut) -> Experts | None:
@@ -203,15 +213,15 @@ def _experts(model: Model, rank: RankWeights, cut: Cut) -> Experts | None:
     if not tensors:
         return None
     first = max(tensors, key=lambda t: t.parameters)
-    active = count_parameters(tensors)[1]
+    num_bytes, (stored, active) = _bytes_of(rank, tensors), count_parameters(tensors)
     routers = sum(t.copies for t in rank.tensors if t.role == w.ROUTER and t.cols > 1)
     ranks = max(1, cut.expert_ranks)
     moved = partial(moved_by.expert_bytes, tensors, ranks, dealt=cut.dealt)
     return Experts(
         matrices=Matrices(
-            _bytes_of(rank, tensors) / ranks,
+            num_bytes / ranks,
             active / ranks,
-            _kind(rank.storage, first.role),
+            _multiplied(rank, cut, first.role, num_bytes, stored),
             moved(narrow=False),
             moved(narrow=True),
         ),

@@ -60,11 +60,19 @@ def link_s(ideal: Ideal, rates: Rates, tokens: Any) -> Any:
 def prefill_s(ideal: Ideal, rates: Rates, tokens: Any) -> Any:
     """``linear_s`` of a step with prompts in it, whose kernels are launched one by one.
 
-    The step is no faster than its launches, however little each of many ranks has to do.
+    The step is no faster than its launches, however little each of many ranks has to do. Cards that
+    take turns work on several pieces of it at once.
     """
     fixed = fixed_s(ideal, rates)
     launching = (ideal.layers + ideal.mixed) * rates.launch_s
-    return slower(fixed + linear_s(ideal, rates, tokens), launching, LAUNCHING) - fixed
+    linear = linear_s(ideal, rates, tokens) * turns(ideal, tokens)
+    return slower(fixed + linear, launching, LAUNCHING) - fixed
+
+
+def turns(ideal: Ideal, tokens: Any) -> Any:
+    """What is left of a step's time where k pieces of it pass t cards: (k + t - 1) / (k t)."""
+    pieces = (tokens / ideal.piece + 1 + abs(tokens / ideal.piece - 1)) / 2  # 1 at least
+    return (pieces + ideal.hops) / (pieces * (ideal.hops + 1))
 
 
 def fixed_s(ideal: Ideal, rates: Rates) -> Any:

@@ -187,18 +187,18 @@ def rows() -> tuple[list[Row], Counter[str]]:
     return _told_once(kept, left), left
 
 
-def _question(row: Row) -> tuple[Any, ...]:
+def question_of(row: Row) -> tuple[Any, ...]:
     """All that a row states but its answer; a model and its later training are one question."""
     stored = "nvfp4" if "NVFP4" in row.model else row.quantization
     same = row._replace(place=0, value=0.0, name="", model=row.group, quantization=stored)
     return tuple(same)
 
 
-def _run(row: Row) -> tuple[Any, ...]:
+def run_of(row: Row) -> tuple[Any, ...]:
     """The configuration of a row and the day it was measured on, whatever its traffic."""
     day = re.search(r"measured=([\d-]+)", published()[row.place]["notes"])
     same = row._replace(prompt=0.0, output=0.0, concurrency=0, kind="", metric="")
-    return (*_question(same), day[1] if day else "")
+    return (*question_of(same), day[1] if day else "")
 
 
 def _told_once(found: list[Row], left: Counter[str]) -> list[Row]:
@@ -208,20 +208,20 @@ def _told_once(found: list[Row], left: Counter[str]) -> list[Row]:
     """
     answers: dict[tuple[Any, ...], list[Row]] = {}
     for row in found:
-        answers.setdefault(_question(row), []).append(row)
+        answers.setdefault(question_of(row), []).append(row)
     doubtful = {question for question, rows in answers.items() if _far_apart(rows)}
     runs = {
-        _run(row) for question in doubtful for row in answers[question] if row.metric == "tpot_s"
+        run_of(row) for question in doubtful for row in answers[question] if row.metric == "tpot_s"
     }
     kept: list[Row] = []
     seen: dict[tuple[Any, ...], list[float]] = defaultdict(list)
     for row in found:
-        question = _question(row)
+        question = question_of(row)
         if question in doubtful:
             left["a question with answers far apart: what decides is not stated"] += 1
         elif any(isclose(row.value, value, rel_tol=ROUNDED) for value in seen[question]):
             left["a row that is there twice"] += 1
-        elif row.source == SOURCE_OF_LOOPS and _run(row) in runs:
+        elif row.source == SOURCE_OF_LOOPS and run_of(row) in runs:
             left["of a run that contradicts another of the same configuration"] += 1
         else:
             seen[question].append(row.value)

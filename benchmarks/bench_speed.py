@@ -19,7 +19,8 @@ from typing import Any, Final
 
 from benchmarks.timing import peer
 from tools.accuracy_speed import PEERS, figures, is_dense_big, is_loop, is_other, told
-from tools.speed_rows import SEED, Row
+from tools.speed_data import SEED
+from tools.speed_rows import Row
 
 TOOLS: Final = ("aiconfigurator", "aisimulate")
 SYSTEMS: Final = {

@@ -19,7 +19,8 @@ from typing import Any, Final, NamedTuple
 from kvplan.core.errors import KvplanError
 from tools.speed_cases import case_of
 from tools.speed_data import data
-from tools.speed_rows import MIXTURES, SOURCE_OF_LOOPS, Row
+from tools.speed_names import MIXTURES, SOURCE_OF_LOOPS
+from tools.speed_rows import Row
 from tools.speed_simulated import simulated_s
 
 SEED: Final = 7

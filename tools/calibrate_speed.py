@@ -5,7 +5,7 @@ python -m tools.calibrate_speed --check           fit, write nothing
 python -m tools.calibrate_speed --without MODEL   fit without a calibration model, and keep how far
                                                   its loops are off for the accuracy page
 
-Only rows of calibration models are fitted (``speed_rows.split``), as ``speed_fit`` says.
+Only rows of calibration models are fitted (``speed_data.split``), as ``speed_fit`` says.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ import numpy as np
 from kvplan.planning.speed import calibration
 from tools.speed_arrays import Columns, arrays, predicted, taken
 from tools.speed_cases import Case, answered
-from tools.speed_data import Data, data
+from tools.speed_data import SEED, Data, data
 from tools.speed_fit import BLOCKS, FP8, Key, Parameter, fit, left_out, rates
-from tools.speed_rows import PUBLISHED, SEED, is_first_in_loop, published
+from tools.speed_rows import PUBLISHED, is_first_in_loop, published
 from tools.speed_simulated import first_tokens
 
 TARGET: Final = Path(__file__).parent.parent / "src" / "kvplan" / "data" / "speed.json"

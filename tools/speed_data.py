@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter, defaultdict
 from dataclasses import replace
 from functools import cache
@@ -12,6 +13,7 @@ from kvplan.planning.speed.estimate import Estimate
 from kvplan.planning.speed.rates import IDEAL
 from kvplan.planning.speed.steps import step_cost
 from tools.speed_cases import Case, answer_by, cases
+from tools.speed_names import MIXTURES
 from tools.speed_rows import (
     Row,
     is_first_in_loop,
@@ -19,7 +21,6 @@ from tools.speed_rows import (
     rows,
     run_of,
     series,
-    split,
 )
 
 # The bound that a row may not beat: every rate ideal, and the tokens of a batch alike in half of
@@ -27,6 +28,7 @@ from tools.speed_rows import (
 LEAST: Final = replace(IDEAL, spread=0.5)
 ROUNDING: Final = 1.02
 SUSPECT: Final = 0.25  # of a series' rows beyond the bound
+SEED: Final = 20260829  # the day after the newest row was published
 STALLED: Final = 3.0  # times the first token of a server that is the same but for its experts' cut
 
 
@@ -114,3 +116,20 @@ def beats_bound(case: Case) -> bool:
     if case.row.metric == "tokens_per_s":
         return case.row.value > least * ROUNDING
     return case.row.value < least / ROUNDING
+
+
+def split(found: list[Row], seed: int = SEED) -> frozenset[str]:
+    """The models kept aside: one of every three, drawn among those with as many rows.
+
+    Dense models and mixtures apart, each sorted by rows: a draw over all would as likely as not
+    put the few models with most of the rows on one side.
+    """
+    drawn = random.Random(seed)
+    count = Counter(row.group for row in found)
+    aside: set[str] = set()
+    for mixed in (False, True):
+        names = [name for name in count if (name in MIXTURES) == mixed]
+        names.sort(key=lambda name: (-count[name], name))
+        for start in range(0, len(names), 3):
+            aside.add(drawn.choice(names[start : start + 3]))
+    return frozenset(aside)

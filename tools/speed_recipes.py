@@ -20,7 +20,8 @@ from kvplan.core.errors import KvplanError
 from kvplan.core.version import Version
 from kvplan.engines.base import EnginePlan
 from kvplan.engines.registry import engine_of
-from tools.speed_rows import NOMINAL, SOURCE_OF_LOOPS, Row
+from tools.speed_names import SOURCE_OF_LOOPS
+from tools.speed_rows import NOMINAL, Row
 
 LENGTH_1K: Final = 1024
 SPARE: Final = 1500  # tokens that the generator leaves beside a prompt

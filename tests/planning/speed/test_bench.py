@@ -7,7 +7,8 @@ import pytest
 from tests.planning.speed.plans import plan
 from tools.speed_bench import requests_of, settings, sizes_of
 from tools.speed_data import data
-from tools.speed_rows import MIXTURES, PAGES, Row
+from tools.speed_names import MIXTURES, PAGES
+from tools.speed_rows import Row
 
 
 def row(prompt: int, output: int, stages: int = 1) -> Row:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import pytest
 
 from kvplan.planning.speed.bound import work_of
@@ -86,6 +88,23 @@ def test_cards_that_take_turns_work_on_pieces(cards: int, tokens: int, left: flo
     found = ideal("meta-llama/Llama-3.1-70B", "llama.cpp", cards)
 
     assert left == pytest.approx(turns(found, tokens))
+
+
+@pytest.mark.parametrize(
+    ("engine", "gpus", "flags", "piece"),
+    [
+        ("llama.cpp", 2, {}, 512),
+        ("llama.cpp", 2, {"--ubatch-size": 256}, 256),
+        ("ollama", 2, {}, 2048),
+        ("llama.cpp", 1, {}, inf),
+        ("vllm", 2, {}, inf),
+    ],
+)
+def test_the_pieces_of_a_prompt(
+    engine: str, gpus: int, flags: dict[str, object], piece: float
+) -> None:
+    """What goes on to the next card at a time; nothing does where there is none, or all have it."""
+    assert piece == ideal("Qwen/Qwen3-8B", engine, gpus, **flags).piece
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ BUDGETS: Final = (
     "--chunked-prefill-size",
     "--max-num-tokens",
     "--batch-size",
+    "--num_batch",
 )
 USUAL_BUDGET: Final = 8192
 # Engines that decode nothing in a step of prompts: SGLang without --enable-mixed-chunk

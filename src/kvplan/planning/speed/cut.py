@@ -27,7 +27,7 @@ IN_LOCKSTEP: Final = ("--enable-dp-attention", "--enable-attention-dp", "--enabl
 # Engines on ggml: cards take layers in turn, one working at a time on a token, and prompts go on in
 # pieces of --ubatch-size (llama.cpp b11434, llama-context.cpp: pipeline parallelism enabled).
 LAYERED: Final = ("llama.cpp", "ollama")
-PIECE: Final = ("--ubatch-size",)
+PIECE: Final = ("--ubatch-size", "--num_batch")
 SIXTEEN: Final = 2.0
 # Widths by the words of flags that are no name of a storage format.
 WORDS: Final[Mapping[str, float]] = {"fp8": 1.0, "int8": 1.0, "nvfp4": 0.5625, "fp4": 0.5625}

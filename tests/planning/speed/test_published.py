@@ -12,9 +12,9 @@ import pytest
 
 from kvplan.planning.speed.calibration import calibrated, table
 from tools.accuracy_speed import Told, is_dense_big, is_full, is_other, is_single, is_speed, of
-from tools.speed_cases import answered
-from tools.speed_data import beats_bound, data
-from tools.speed_rows import published
+from tools.speed_cases import Case, answered
+from tools.speed_data import beats_bound, data, stalled
+from tools.speed_rows import is_first_in_loop, published, run_of
 
 ALLOWED_BEYOND = 0.005  # of usable rows: rounding, and a series of which few are misstated
 
@@ -112,3 +112,38 @@ def test_the_fit_asks_the_packages_own_arithmetic() -> None:
     answers = predicted(found, columns)
 
     assert [answered(case) for case in cases] == pytest.approx(list(answers), rel=0.08)
+
+
+def test_a_run_that_stalls() -> None:
+    """Told by most of its first tokens beside those of a server like it, and by nothing else."""
+    first = next(case for case in data().cases if is_first_in_loop(case.row))
+
+    def run(dealt: bool, seconds: tuple[float, ...]) -> list[Case]:
+        return [
+            first._replace(
+                row=first.row._replace(experts_dealt=dealt, prompt=1000.0 + n, value=value)
+            )
+            for n, value in enumerate(seconds)
+        ]
+
+    usual, slower = run(False, (1.0, 1.0, 1.0)), run(True, (2.9, 2.9, 9.0))
+    stalling = run(True, (2.9, 7.0, 7.5))
+
+    assert not stalled(usual + slower)
+    assert stalled(usual + stalling) == {run_of(stalling[0].row)}
+    assert not stalled(stalling)
+
+
+def test_each_model_counts_once_in_a_band() -> None:
+    """Nineteen rows of one model that are near do not outweigh one of another that is far."""
+    np = pytest.importorskip("numpy")
+    from tools.calibrate_speed import _half_width
+
+    off = np.log(np.array([1.1] * 19 + [1.5]))
+    alike, apart = np.array(["a"] * 20), np.array(["a"] * 19 + ["b"])
+    everything = np.ones(20, bool)
+
+    assert (0.1, 0.5) == (
+        _half_width(off, alike, everything),
+        _half_width(off, apart, everything),
+    )

@@ -37,6 +37,9 @@ def ideal(model: str, engine: str = "vllm", gpus: int = 8, **flags: object) -> I
         # routers that are corrected until all experts are drawn alike
         ("deepseek-ai/DeepSeek-R1", "sglang", DEALT, 0),
         ("moonshotai/Kimi-K2.5", "vllm", VLLM_DEALT, 0),
+        # experts that are moved until their ranks have as much to do
+        ("Qwen/Qwen3-235B-A22B", "sglang", DEALT | {"--enable-eplb": True}, 0),
+        ("openai/gpt-oss-120b", "vllm", VLLM_DEALT | {"--enable-eplb": True}, 0),
         # no experts
         ("Qwen/Qwen3-32B", "vllm", {}, 0),
     ],

@@ -27,6 +27,7 @@ IN_LOCKSTEP: Final = ("--enable-dp-attention", "--enable-attention-dp", "--enabl
 # Engines on ggml: cards take layers in turn, one working at a time on a token, and prompts go on in
 # pieces of --ubatch-size (llama.cpp b11434, llama-context.cpp: pipeline parallelism enabled).
 LAYERED: Final = ("llama.cpp", "ollama")
+EVENED: Final = "--enable-eplb"
 PIECE: Final = ("--ubatch-size", "--num_batch")
 SIXTEEN: Final = 2.0
 # Widths by the words of flags that are no name of a storage format.
@@ -44,6 +45,7 @@ class Cut(NamedTuple):
     piece: int = 0  # prompt tokens after which the next card begins, where cards take turns
     ggml: bool = False  # blocks of integers are multiplied as integers
     dealt: bool = False  # whole experts on ranks, tokens sent to them
+    evened: bool = False  # and moved between ranks until all have as much to do
     kv_bytes: float = SIXTEEN  # of an element of the cache
     quantization: str = ""
     dtype: str = ""
@@ -89,6 +91,7 @@ def placed(plan: EnginePlan) -> Placed:
         piece=seen.count(PIECE) if turns > 1 else 0,
         ggml=plan.engine in LAYERED,
         dealt=dealt,
+        evened=seen.on(EVENED),
         kv_bytes=kv_element_bytes(plan.model, seen.text(CACHE), plan),
         quantization=seen.text(("--quantization",)),
         dtype=seen.text(("--dtype",)),

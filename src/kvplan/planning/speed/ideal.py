@@ -152,10 +152,11 @@ def _sent_bytes(shape: Shape, rows: float) -> float:
 def _favoured(shape: Shape) -> float:
     """How far whole experts, dealt out over ranks, fall to them unevenly: a step waits for the rank
     whose experts are drawn most, more so the more ranks there are. 0 where every rank has its part
-    of each expert, or where the router is corrected until all are drawn alike.
+    of each expert, where the router is corrected until all are drawn alike, or where an engine
+    moves experts to that end.
     """
     cut, experts = shape.cut, shape.experts
-    if experts is None or experts.even or not cut.dealt:
+    if experts is None or experts.even or cut.evened or not cut.dealt:
         return 0.0
     return 1 - 1 / max(1, cut.expert_ranks)
 

@@ -293,8 +293,8 @@ UNSEEN: Final = (
     "The models that calibrate most, each left out of a fit of its own (`python -m "
     "tools.calibrate_speed --without MODEL`): what a new model may be off by, the median of the "
     "error's size and of the error. Without Llama 3 70B no dense model is left on Blackwell, and "
-    "none in FP4; without Qwen3 32B hardly one on SGLang, and no server behind Dynamo, whose front "
-    "end is faster than the engines' own: first tokens are then far off."
+    "none in FP4; without Qwen3 32B hardly one on SGLang or behind Dynamo, whose front end is "
+    "faster than the engines' own: first tokens are then far off."
 )
 BESIDE: Final = (
     "Beside others, on the kept-aside rows that they answer (`python -m benchmarks.bench_speed`; "

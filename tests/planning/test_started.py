@@ -66,12 +66,12 @@ def test_what_is_given_beside_a_line_holds() -> None:
 
 def test_what_is_not_used_is_said() -> None:
     """Flags without an effect, flags that are not modelled, and variables."""
-    line = "VLLM_USE_V1=1 vllm serve qwen3-8b --port 1 --enable-eplb"
+    line = "VLLM_USE_V1=1 vllm serve qwen3-8b --port 1 --enable-dbo"
     said = kvplan.fit(from_=line, gpu=H100).warnings
 
     assert said == (
         "Left out, as it touches neither memory nor speed: --port.",
-        "vllm has --enable-eplb, and what it does to memory is not modelled.",
+        "vllm has --enable-dbo, and what it does to memory is not modelled.",
         "Not modelled of the environment: VLLM_USE_V1.",
     )
 

@@ -30,6 +30,30 @@ def shape(asked: EnginePlan) -> Shape:
 
 
 @pytest.mark.parametrize(
+    ("engine", "flags", "parts"),
+    [
+        ("llama.cpp", {}, 1),
+        ("llama.cpp", {"--split-mode": "row"}, 2),
+        ("vllm", {}, 2),
+        ("vllm", {"--pipeline-parallel-size": 2, "--tensor-parallel-size": 1}, 2),
+    ],
+)
+def test_a_token_waits_for_all_cards_that_take_turns(
+    engine: str, flags: dict[str, Any], parts: int
+) -> None:
+    """Two cards: all weights and the whole cache, or about half where both read at once."""
+    one, two = (
+        plan("Qwen/Qwen3-8B", "h100", n, engine, **(flags if n > 1 else {})) for n in (1, 2)
+    )
+    alone, found = speed_bound(one, H100, 1), speed_bound(two, H100, 1)
+    assert alone is not None
+    assert found is not None
+
+    assert found.weights_read_s == pytest.approx(alone.weights_read_s / parts, rel=0.15)
+    assert found.cache_read_s == pytest.approx(alone.cache_read_s / parts, rel=0.1)
+
+
+@pytest.mark.parametrize(
     ("model", "gpu", "gpus", "engine"),
     [
         ("meta-llama/Llama-3.1-8B", "h100", 1, "vllm"),

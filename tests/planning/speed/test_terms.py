@@ -149,3 +149,12 @@ def test_kinds_of_files(engine: str, quantization: str, kind: str) -> None:
     found = ideal("Qwen/Qwen3-8B", engine, 1, **flags)
 
     assert kind == found.dense_kind
+
+
+@pytest.mark.parametrize(("engine", "flags"), [("vllm", VLLM_DEALT), ("sglang", DEALT)])
+def test_moving_experts_is_said(engine: str, flags: dict[str, object]) -> None:
+    """Its memory is not counted; the command keeps the flag."""
+    asked = plan("Qwen/Qwen3-235B-A22B", "h200", 8, engine, **flags | {"--enable-eplb": True})
+
+    assert any("--enable-eplb" in warning for warning in asked.warnings)
+    assert "--enable-eplb" in asked.command

@@ -183,6 +183,10 @@ def warnings(
             f"The draft is taken to have {settings.draft_layers} of the target's attention layers; "
             "its config says how many (--draft-layers)."
         )
+    if settings.eplb:
+        found.append(
+            "What --enable-eplb takes to move experts, and copies of them, are not counted."
+        )
     return tuple(found)
 
 

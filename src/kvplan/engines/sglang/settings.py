@@ -61,6 +61,7 @@ class Settings:
     pp: int
     ep: int
     dp_attention: bool
+    eplb: bool
     replicas: int
     page: int
     elements: Elements
@@ -107,6 +108,7 @@ def resolve(model: Model, node: Node, asked: Asked, release: Release, rules: Rul
     by = f"default of SGLang {release.text}"
     tp, dp, pp, ep, replicas = _layout(model, node, choose)
     dp_attention = bool(choose("--enable-dp-attention"))
+    eplb = bool(choose("--enable-eplb"))
     npu = choose("--device") == "npu"
     kinds = {type(layer) for layer, _ in model.layers()}
     speculative = str(choose("--speculative-algorithm") or "").upper()
@@ -125,6 +127,7 @@ def resolve(model: Model, node: Node, asked: Asked, release: Release, rules: Rul
         pp=pp,
         ep=ep,
         dp_attention=dp_attention,
+        eplb=eplb,
         replicas=replicas,
         page=_page(model, kinds, choose, npu=npu, radix=radix),
         elements=_elements(model, kinds, choose, node.device.kind),

@@ -108,7 +108,7 @@ FLAGS = FlagTable(
         Flag(("--data-parallel-size", "-dp", "--dp"), RANKS, "Copies of the model."),
         Flag(("--decode-context-parallel-size", "-dcp", "--dcp"), RANKS, "Ranks of a sequence."),
         Flag(("--enable-expert-parallel", "-ep", "--ep"), None, "Experts dealt to the cards."),
-        Flag(("--enable-eplb",), None, "Experts moved between the cards until all have as much."),
+        Flag(("--enable-eplb",), None, "Experts moved until all cards have as much."),
         Flag(
             ("--gpu-memory-utilization", "--device-memory-utilization"),
             fraction,

@@ -22,6 +22,7 @@ TOO_LONG: Final = (
 STATES_APART: Final = (
     "vLLM {} keeps recurrent states beside the pool, --max-num-seqs of them: they are not in it."
 )
+MOVED: Final = "What --enable-eplb takes to move experts, and copies of them, are not counted."
 ITEMS: Final = (
     "--limit-mm-per-prompt allows {:,} images and videos in a prompt: {:,} tokens at the largest "
     "that the processor makes. Fewer of them, or fewer pixels (--mm-processor-kwargs), take less."
@@ -40,3 +41,5 @@ def notes(model: Model, settings: Settings, rules: Rules) -> Iterator[str]:
     items = prompt_items(model, settings.flags.get("--limit-mm-per-prompt") or {})
     if items is not None:
         yield ITEMS.format(*items)
+    if settings.flags.get("--enable-eplb"):
+        yield MOVED

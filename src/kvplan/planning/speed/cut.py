@@ -27,6 +27,7 @@ IN_LOCKSTEP: Final = ("--enable-dp-attention", "--enable-attention-dp", "--enabl
 # Engines on ggml: cards take layers in turn, one working at a time on a token, and prompts go on in
 # pieces of --ubatch-size (llama.cpp b11434, llama-context.cpp: pipeline parallelism enabled).
 LAYERED: Final = ("llama.cpp", "ollama")
+SPLIT: Final = ("--split-mode",)
 EVENED: Final = "--enable-eplb"
 PIECE: Final = ("--ubatch-size", "--num_batch")
 SIXTEEN: Final = 2.0
@@ -69,7 +70,8 @@ def placed(plan: EnginePlan) -> Placed:
     seen = _Flags(plan)
     pp, dp = seen.count(PP), seen.count(DP)
     tp = seen.count(TP) if any(flag in plan.launch for flag in TP) else plan.node.gpus
-    turns = plan.node.gpus if plan.engine in LAYERED else 1
+    in_turn = plan.engine in LAYERED and seen.text(SPLIT) in ("", "layer")
+    turns = plan.node.gpus if in_turn else 1
     if plan.engine in LAYERED:
         tp, pp = 1, 1
     if plan.engine == "sglang":

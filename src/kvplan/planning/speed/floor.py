@@ -2,7 +2,8 @@
 
 A bound and no prediction: a step cannot be faster than reading the weights its tokens pass through
 and the cache its sequences hold, once each. Of a mixture those are the experts that so many tokens
-draw if they draw evenly; what all sequences share is read once, as the kernels that can do.
+draw if they draw evenly; what all sequences share is read once, as the kernels that can do. A token
+waits for all cards that take turns, and for what is read from elsewhere no faster than from a card.
 """
 
 from __future__ import annotations
@@ -78,8 +79,10 @@ def speed_bound(
 
 def _weights(plan: EnginePlan, bandwidth: int, each: int) -> float:
     """Bytes of weights: those of one token, and the further experts that a batch draws."""
-    least = plan.weights_read_bytes
+    least = float(plan.weights_read_bytes)
     work = work_of(plan, bandwidth)
+    if work is not None and work.shape.cut.turns > 1 and least:
+        least = work.shape.read_bytes
     experts = work.shape.experts if work else None
     if work is None or experts is None or not least:
         return least
@@ -106,5 +109,6 @@ def _cache(plan: EnginePlan, bandwidth: int, each: int) -> float:
     )
     shared = min(plan.asked.shared_prefix, context)
     again = sum(look.num_bytes for look in shape.looks if look.window is None)
-    least = min(every, each * seen / stages)
+    looked = each * seen / stages
+    least = looked if shape.cut.turns > 1 else min(every, looked)
     return max(0.0, least - (each - 1) * shared * again / stages)

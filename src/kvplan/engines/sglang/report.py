@@ -10,6 +10,7 @@ from kvplan.core.model import Model
 from kvplan.core.pool import Group, Pool
 from kvplan.core.units import ceil_div, format_bytes
 from kvplan.engines.base import Node
+from kvplan.engines.experts import NOT_COUNTED
 from kvplan.engines.releases import Release
 from kvplan.engines.sglang.cells import Cells
 from kvplan.engines.sglang.memory import CONTEXT_ERROR, Memory
@@ -184,9 +185,7 @@ def warnings(
             "its config says how many (--draft-layers)."
         )
     if settings.eplb:
-        found.append(
-            "What --enable-eplb takes to move experts, and copies of them, are not counted."
-        )
+        found.append(NOT_COUNTED)
     return tuple(found)
 
 

@@ -17,6 +17,7 @@ from kvplan.core.model import Model
 from kvplan.core.units import MIB
 from kvplan.engines.base import Asked, Node
 from kvplan.engines.chosen import Chosen, check_heads
+from kvplan.engines.experts import EPLB
 from kvplan.engines.releases import Release
 from kvplan.engines.sglang.elements import CACHE_TYPES, FP8, Elements
 from kvplan.engines.sglang.fraction import (
@@ -108,7 +109,7 @@ def resolve(model: Model, node: Node, asked: Asked, release: Release, rules: Rul
     by = f"default of SGLang {release.text}"
     tp, dp, pp, ep, replicas = _layout(model, node, choose)
     dp_attention = bool(choose("--enable-dp-attention"))
-    eplb = bool(choose("--enable-eplb"))
+    eplb = bool(choose(EPLB))
     npu = choose("--device") == "npu"
     kinds = {type(layer) for layer, _ in model.layers()}
     speculative = str(choose("--speculative-algorithm") or "").upper()

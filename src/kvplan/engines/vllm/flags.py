@@ -14,6 +14,7 @@ from typing import Any
 
 from kvplan.core.errors import BadValue
 from kvplan.core.units import MAX_BYTES, parse_bytes
+from kvplan.engines.experts import EPLB
 from kvplan.engines.flags import Flag, FlagTable, fraction, whole, word
 
 AUTO_LENGTH = -1
@@ -108,7 +109,7 @@ FLAGS = FlagTable(
         Flag(("--data-parallel-size", "-dp", "--dp"), RANKS, "Copies of the model."),
         Flag(("--decode-context-parallel-size", "-dcp", "--dcp"), RANKS, "Ranks of a sequence."),
         Flag(("--enable-expert-parallel", "-ep", "--ep"), None, "Experts dealt to the cards."),
-        Flag(("--enable-eplb",), None, "Experts moved until all cards have as much."),
+        Flag((EPLB,), None, "Experts moved until all cards have as much."),
         Flag(
             ("--gpu-memory-utilization", "--device-memory-utilization"),
             fraction,

@@ -7,6 +7,7 @@ from typing import Final
 
 from kvplan.core.model import Model
 from kvplan.core.version import Version
+from kvplan.engines.experts import EPLB, NOT_COUNTED
 from kvplan.engines.vllm.memory.encoder import prompt_items
 from kvplan.engines.vllm.rules import NEWEST, Rules
 from kvplan.engines.vllm.settings import Settings, derived_length, has_states
@@ -22,7 +23,6 @@ TOO_LONG: Final = (
 STATES_APART: Final = (
     "vLLM {} keeps recurrent states beside the pool, --max-num-seqs of them: they are not in it."
 )
-MOVED: Final = "What --enable-eplb takes to move experts, and copies of them, are not counted."
 ITEMS: Final = (
     "--limit-mm-per-prompt allows {:,} images and videos in a prompt: {:,} tokens at the largest "
     "that the processor makes. Fewer of them, or fewer pixels (--mm-processor-kwargs), take less."
@@ -41,5 +41,5 @@ def notes(model: Model, settings: Settings, rules: Rules) -> Iterator[str]:
     items = prompt_items(model, settings.flags.get("--limit-mm-per-prompt") or {})
     if items is not None:
         yield ITEMS.format(*items)
-    if settings.flags.get("--enable-eplb"):
-        yield MOVED
+    if settings.flags.get(EPLB):
+        yield NOT_COUNTED

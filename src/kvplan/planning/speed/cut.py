@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 from kvplan.core.formats import FORMATS, Format
 from kvplan.core.model import Model
 from kvplan.engines.base import EnginePlan
+from kvplan.engines.experts import EPLB
 
 TP: Final = ("--tensor-parallel-size", "--tp-size")
 PP: Final = ("--pipeline-parallel-size", "--pp-size")
@@ -28,7 +29,6 @@ IN_LOCKSTEP: Final = ("--enable-dp-attention", "--enable-attention-dp", "--enabl
 # pieces of --ubatch-size (llama.cpp b11434, llama-context.cpp: pipeline parallelism enabled).
 LAYERED: Final = ("llama.cpp", "ollama")
 SPLIT: Final = ("--split-mode",)
-EVENED: Final = "--enable-eplb"
 PIECE: Final = ("--ubatch-size", "--num_batch")
 SIXTEEN: Final = 2.0
 # Widths by the words of flags that are no name of a storage format.
@@ -93,7 +93,7 @@ def placed(plan: EnginePlan) -> Placed:
         piece=seen.count(PIECE) if turns > 1 else 0,
         ggml=plan.engine in LAYERED,
         dealt=dealt,
-        evened=seen.on(EVENED),
+        evened=seen.on(EPLB),
         kv_bytes=kv_element_bytes(plan.model, seen.text(CACHE), plan),
         quantization=seen.text(("--quantization",)),
         dtype=seen.text(("--dtype",)),

@@ -7,18 +7,15 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from kvplan.planning.speed import estimate
 from kvplan.planning.speed.calibration import family_of, table
 from tools.speed_cases import Case, answered
-from tools.speed_data import data
-from tools.speed_rows import is_first_in_loop
+from tools.speed_data import WITHOUT, data
+from tools.speed_rows import REFERENCE, is_first_in_loop
 
-REFERENCE: Final = Path(__file__).parent.parent / "tests" / "reference" / "speed"
 PEERS: Final = REFERENCE / "peers.json"
-WITHOUT: Final = REFERENCE / "without.json"  # tools.calibrate_speed --without
 BIG_THREE: Final = frozenset({"h100-sxm-80gb", "h200", "a100-sxm-80gb"})
 
 

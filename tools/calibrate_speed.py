@@ -22,13 +22,12 @@ import numpy as np
 from kvplan.planning.speed import calibration
 from tools.speed_arrays import Columns, arrays, predicted, taken
 from tools.speed_cases import Case, answered
-from tools.speed_data import SEED, Data, data
+from tools.speed_data import SEED, WITHOUT, Data, data
 from tools.speed_fit import BLOCKS, FP8, Key, Parameter, fit, left_out, rates
-from tools.speed_rows import PUBLISHED, is_first_in_loop, published
+from tools.speed_rows import is_first_in_loop, published
 from tools.speed_simulated import first_tokens
 
 TARGET: Final = Path(__file__).parent.parent / "src" / "kvplan" / "data" / "speed.json"
-WITHOUT: Final = PUBLISHED.parent / "without.json"
 ROUNDS: Final = 3  # of the simulator; the second changes rates by a few percent, the third by less
 ERROR_SHARE: Final = 0.9  # of rows of models that were left out of a fit, inside the band
 

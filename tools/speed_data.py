@@ -14,14 +14,9 @@ from kvplan.planning.speed.rates import IDEAL
 from kvplan.planning.speed.steps import step_cost
 from tools.speed_cases import Case, answer_by, cases
 from tools.speed_names import MIXTURES
-from tools.speed_rows import (
-    Row,
-    is_first_in_loop,
-    question_of,
-    rows,
-    run_of,
-    series,
-)
+from tools.speed_rows import REFERENCE, Row, is_first_in_loop, question_of, rows, run_of, series
+
+WITHOUT: Final = REFERENCE / "without.json"  # what tools.calibrate_speed --without was off by
 
 # The bound that a row may not beat: every rate ideal, and the tokens of a batch alike in half of
 # the experts that they draw, as an uneven router makes them.

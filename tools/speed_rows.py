@@ -28,9 +28,8 @@ from tools.speed_names import (
     device_of,
 )
 
-PUBLISHED: Final = (
-    Path(__file__).parent.parent / "tests" / "reference" / "speed" / "published.jsonl.gz"
-)
+REFERENCE: Final = Path(__file__).parent.parent / "tests" / "reference" / "speed"
+PUBLISHED: Final = REFERENCE / "published.jsonl.gz"
 FAR_APART: Final = 1.2
 NOMINAL: Final = 0.9  # of the nominal length is the mean of those drawn from 0.8 to 1
 ROUNDED: Final = 1e-3  # figures of one run that two files round differently

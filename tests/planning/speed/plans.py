@@ -7,6 +7,7 @@ from typing import Any
 
 from kvplan.engines.base import EnginePlan
 from kvplan.planning.question import ask
+from kvplan.planning.speed.bound import Work, work_of
 
 
 def plan(
@@ -14,6 +15,13 @@ def plan(
 ) -> EnginePlan:
     """An engine's plan; what is no value of a question is a flag."""
     return _plan(model, gpu, gpus, engine, tuple(sorted(asked.items())))
+
+
+def work(asked: EnginePlan) -> Work:
+    """What a plan has to do, where its card and its weights are known."""
+    found = work_of(asked)
+    assert found is not None
+    return found
 
 
 @cache

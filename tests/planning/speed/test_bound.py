@@ -9,9 +9,8 @@ import pytest
 from kvplan.core.step import Chunk, StepCost
 from kvplan.engines.base import EnginePlan
 from kvplan.planning.speed import bound, estimate, speed_bound
-from kvplan.planning.speed.bound import work_of
 from kvplan.planning.speed.shape import Shape
-from tests.planning.speed.plans import plan
+from tests.planning.speed.plans import plan, work
 
 H100 = 3_350_000_000_000
 FP8 = 1_979_000_000_000_000
@@ -24,9 +23,7 @@ def cost(asked: EnginePlan) -> StepCost:
 
 
 def shape(asked: EnginePlan) -> Shape:
-    found = work_of(asked)
-    assert found is not None
-    return found.shape
+    return work(asked).shape
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,10 @@ import pytest
 
 from kvplan.core import weights as w
 from kvplan.core.weights import Weight
-from kvplan.planning.speed.bound import work_of
 from kvplan.planning.speed.moved import dense_bytes, expert_bytes
 from kvplan.planning.speed.rates import Rates
 from kvplan.planning.speed.terms import linear_s
-from tests.planning.speed.plans import plan
+from tests.planning.speed.plans import plan, work
 
 # One block of hidden size 8: 4 query and 2 key rows, a gated network of 20.
 DENSE = (
@@ -59,9 +58,7 @@ def test_experts(ranks: int, dealt: bool, expected: int) -> None:
 
 def test_a_bound_moves_nothing() -> None:
     """Ideal rates pass over it no time; one pass adds its seconds for each new token."""
-    work = work_of(plan("Qwen/Qwen3-32B", "h200"))
-    assert work is not None
-    ideal = work.ideal
+    ideal = work(plan("Qwen/Qwen3-32B", "h200")).ideal
 
     once = linear_s(ideal, Rates(passes=1.0), 8192) - linear_s(ideal, Rates(), 8192)
 
@@ -80,7 +77,4 @@ def test_a_bound_moves_nothing() -> None:
 )
 def test_blocks_are_a_type_of_their_own(model: str, gpu: str, kind: str) -> None:
     """A scale a block is not a scale a tensor; where a card has no FP8 both are widened."""
-    work = work_of(plan(model, gpu))
-    assert work is not None
-
-    assert kind == work.ideal.dense_kind
+    assert kind == work(plan(model, gpu)).ideal.dense_kind

@@ -6,13 +6,12 @@ from math import inf
 
 import pytest
 
-from kvplan.planning.speed.bound import work_of
 from kvplan.planning.speed.card import card_of
 from kvplan.planning.speed.ideal import Ideal
 from kvplan.planning.speed.rates import Rates
 from kvplan.planning.speed.terms import linear_s, turns
 from kvplan.readers.devices import find_device
-from tests.planning.speed.plans import plan
+from tests.planning.speed.plans import plan, work
 
 VLLM_DEALT = {"--enable-expert-parallel": True}
 DEALT = {"--ep-size": 8}
@@ -20,9 +19,7 @@ DEALT = {"--ep-size": 8}
 
 def ideal(model: str, engine: str = "vllm", gpus: int = 8, **flags: object) -> Ideal:
     """The work of a plan on H200s."""
-    work = work_of(plan(model, "h200", gpus, engine, **flags))
-    assert work is not None
-    return work.ideal
+    return work(plan(model, "h200", gpus, engine, **flags)).ideal
 
 
 @pytest.mark.parametrize(

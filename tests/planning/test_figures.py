@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import kvplan
-from kvplan.core.units import GIB, MIB
+from kvplan.core.units import GIB, MIB, parse_bytes
 
 PER_TOKEN = [
     ("llama-3.1-8b", 131_072, 0),
@@ -115,6 +115,17 @@ def test_memory_without_a_name() -> None:
     )
 
     assert 122 == answer.sequences
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "tensorrt-llm", "transformers"])
+@pytest.mark.parametrize(("gpu", "memory"), [("h100-sxm-80gb", "64GiB"), ("h200", "96GiB")])
+def test_a_card_with_another_memory_has_no_more(engine: str, gpu: str, memory: str) -> None:
+    """What was seen of the card itself, torch's total too, holds no longer."""
+    found = kvplan.fit("llama-3.1-8b", engine=engine, gpu=gpu, gpu_memory=memory, context="8k")
+    parts = sum(row["bytes"] for row in found.to_dict()["ledger"])
+
+    assert found.to_dict()["device"]["memory_bytes"] == parse_bytes(memory)
+    assert 0.98 * parse_bytes(memory) < parts <= parse_bytes(memory)
 
 
 def test_reading_forty_gib() -> None:

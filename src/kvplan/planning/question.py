@@ -189,7 +189,7 @@ def device_named(gpu: str | None, gpu_memory: int | str | None) -> tuple[Device,
         memory = parse_bytes(gpu_memory)
         if memory < 1:
             raise BadValue("--gpu-memory 0 is no card.", "Give its memory, as in 80GiB.")
-        return replace(device, memory_bytes=memory), said
+        return _with_memory(device, memory), said
     if device.memory_bytes is not None:
         return device, said
     if device.unified_memory:
@@ -198,6 +198,13 @@ def device_named(gpu: str | None, gpu_memory: int | str | None) -> tuple[Device,
         f"What memory {device.title} reports is not known.",
         "Pass it with --gpu-memory, as its driver prints it.",
     )
+
+
+def _with_memory(device: Device, memory: int) -> Device:
+    """The device with another memory than its own: what torch was seen to see of it goes too."""
+    if memory == device.memory_bytes:
+        return device
+    return replace(device, memory_bytes=memory, framework_memory_bytes=None)
 
 
 def _free(free: int, memory: int) -> int:

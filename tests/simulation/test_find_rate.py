@@ -45,8 +45,30 @@ def test_both_goals_hold_at_the_rate_and_one_fails_above() -> None:
         assert (found.goal.missed(answer) is None) == (rate <= found.rate)
     assert found.best is not None
     assert found.best["tpot_s"]["p95"] <= 0.008
+    asked["requests"] = found.best["requests"]
     again = kvplan.simulate(**asked, rate=found.rate).figures()
     assert again["tpot_s"]["p95"] == found.best["tpot_s"]["p95"]
+
+
+def test_no_more_is_found_than_is_served() -> None:
+    """A goal that a queue of any length meets: 40 a second are answered, however many come."""
+    found = find_rate(ASKED | {"output": 4, "max_num_seqs": "8"}, tpot="1s")
+
+    assert found.rate == pytest.approx(40, rel=0.1)
+    assert "backlog" == found.missed
+
+
+def test_a_short_trace_says_that_it_is_a_burst(tmp_path: Path) -> None:
+    """Ten requests within a second, each answered in two: no rate was told."""
+    trace = tmp_path / "ten.csv"
+    rows = "".join(f"{i / 10},100,40\n" for i in range(10))
+    trace.write_text(f"timestamp,prompt,output\n{rows}", encoding="utf-8")
+    asked = {name: ASKED[name] for name in ("model", "gpu", "time")} | {"trace": str(trace)}
+
+    found = find_rate(asked, ttft="10s")
+
+    assert found.rate is not None
+    assert "a burst of so many" in found.warnings[-1]
 
 
 def test_no_rate_meets_a_goal_below_a_step() -> None:

@@ -1,17 +1,22 @@
 """The largest rate that meets a goal: doubled until it is missed, then halved in between.
 
-    meets   first token ≤ ttft and each token after ≤ tpot at a percentile, and nobody refused
+    meets   first token ≤ ttft and each token after ≤ tpot at a percentile, nobody refused, and as
+            many answered as come
 
 Every rate is asked with the same draws, their pauses alone scaled, so that more load is more load.
+A burst that is over before its first answers says nothing of a rate: drawn traffic is drawn longer
+until it lasts for twenty of its answers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import ceil
 from typing import Any, ClassVar, Final
 
 from kvplan.core.errors import BadValue
+from kvplan.core.units import format_seconds
 from kvplan.planning.amounts import parse_seconds
 from kvplan.planning.answer import Answer
 from kvplan.simulation.report import QUANTILES
@@ -21,6 +26,9 @@ from kvplan.simulation.workload import check_read_again
 
 CLOSE: Final = 1.02  # the rates between which the answer lies, one over the other
 MOST_RUNS: Final = 40
+LASTS: Final = 20  # answers, one after the other: the least that tells a rate
+MOST_REQUESTS: Final = 20_000  # of a run that is drawn longer
+KEEPS_UP: Final = 1.05  # the time of a run over that of its arrivals, two answers apart
 LEAST_RATE: Final = 1e-4
 MOST_RATE: Final = 1e6
 
@@ -34,7 +42,10 @@ class Goal:
     percentile: str
 
     def missed(self, answer: Mapping[str, Any]) -> str | None:
-        """The first thing that an answer misses; None where it meets the goal."""
+        """The first thing that an answer misses; None where it meets the goal.
+
+        ``backlog`` where requests are still being answered long after the last of them came.
+        """
         if answer["rejected"]:
             return "rejected"
         if answer["failed"]:
@@ -43,7 +54,20 @@ class Goal:
             found = answer[name][self.percentile]
             if most is not None and (found is None or found > most):
                 return name
-        return None
+        in_time_s = KEEPS_UP * came_s(answer) + 2 * answering_s(answer)
+        behind = answer["duration_s"] > in_time_s
+        return "backlog" if behind else None
+
+
+def came_s(answer: Mapping[str, Any]) -> float:
+    """How long requests kept coming."""
+    return float(answer["traffic"]["arrives_within_s"] or 0.0)
+
+
+def answering_s(answer: Mapping[str, Any]) -> float:
+    """What a request takes without its time in the queue, on average; 0 where none was answered."""
+    whole, queue = answer["e2e_s"]["mean"], answer["queue_s"]["mean"]
+    return 0.0 if whole is None else max(0.0, whole - (queue or 0.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +88,18 @@ class FindRateAnswer(Answer):
 
     @property
     def warnings(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Those of the first run."""
-        return tuple(self.runs[0][1]["warnings"])
+        """Those of the first run, and whether the traffic is long enough for the rate."""
+        said = tuple(self.runs[0][1]["warnings"])
+        if self.best is None or self.rate is None or lasts(self.best):
+            return said
+        within = format_seconds(came_s(self.best))
+        takes = format_seconds(answering_s(self.best))
+        short = (
+            f"At {self.rate:,.4g} requests/s all {self.best['requests']:,} come within {within}, "
+            f"an answer takes {takes}: a burst of so many meets the goal, which says little of a "
+            "rate that lasts."
+        )
+        return (*said, short)
 
     @property
     def full_from(self) -> float | None:
@@ -82,6 +116,7 @@ class FindRateAnswer(Answer):
         return [
             {
                 "rate": rate,
+                "requests": answer["requests"],
                 "missed": self.goal.missed(answer),
                 **{
                     f"{name}.{self.goal.percentile}": answer[name][self.goal.percentile]
@@ -139,7 +174,7 @@ def find_rate(
 
     def meets(rate: float) -> bool:
         """Runs a rate; the answer is kept."""
-        answer = simulate(**{**question, "rate": rate}).to_dict()
+        answer = _long_enough(question, rate)
         runs.append((rate, answer))
         if progress is not None:
             progress(len(runs), MOST_RUNS)
@@ -153,6 +188,23 @@ def find_rate(
     beyond = next((answer for rate, answer in runs if rate == high), None)
     missed = None if beyond is None else goal.missed(beyond)
     return FindRateAnswer(goal=goal, rate=low, missed=missed, runs=tuple(runs))
+
+
+def lasts(answer: Mapping[str, Any]) -> bool:
+    """Whether the traffic goes on for many times what an answer takes."""
+    return came_s(answer) >= LASTS * answering_s(answer)
+
+
+def _long_enough(question: Mapping[str, Any], rate: float) -> dict[str, Any]:
+    """The answer at a rate, of traffic that is drawn longer where it is over too soon."""
+    answer = simulate(**{**question, "rate": rate}).to_dict()
+    while question.get("trace") is None and not lasts(answer):
+        wanted = ceil(1.2 * LASTS * rate * answering_s(answer))
+        requests = min(wanted, MOST_REQUESTS)
+        if requests <= answer["requests"]:
+            break
+        answer = simulate(**{**question, "rate": rate, "requests": requests}).to_dict()
+    return answer
 
 
 def _goal(ttft: str | float | None, tpot: str | float | None, percentile: str) -> Goal:

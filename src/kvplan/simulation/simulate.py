@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any, ClassVar
 
 from kvplan.core.errors import BadValue
@@ -92,6 +93,7 @@ class SimulateAnswer(Answer):
                 "source": traffic.source,
                 "skipped": traffic.num_skipped,
                 "max_in_flight": traffic.max_in_flight,
+                "arrives_within_s": _arrives_within_s(self.runs),
             },
             **self.figures(),
             "confidence": {
@@ -101,6 +103,14 @@ class SimulateAnswer(Answer):
             },
             "extras": averaged([run.extras for run in self.runs]),
         }
+
+
+def _arrives_within_s(runs: Sequence[Run]) -> float | None:
+    """From the beginning to the last that was sent, the mean over seeds; None where none was."""
+    import numpy as np
+
+    sent = [run.outcome.arrived_s[~np.isnan(run.outcome.arrived_s)] for run in runs]
+    return fmean(float(one.max()) for one in sent) if all(map(len, sent)) else None
 
 
 def simulate(

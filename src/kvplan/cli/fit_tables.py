@@ -92,7 +92,7 @@ def _estimate(found: SpeedEstimate | None) -> list[tuple[str, str]]:
         (f"estimate ({off}): a decode step", format_seconds(found.decode_step_s)),
         ("  tokens/s each", f"{found.tokens_per_s_per_sequence:,.1f}"),
         ("  tokens/s together", f"{found.tokens_per_s_per_sequence * found.batch:,.0f}"),
-        (f"  a prompt of {found.prompt:,} tokens", format_seconds(found.prefill_s)),
+        (f"  a prompt of {found.prompt:,} tokens", _prefill(found.prefill_s)),
     ]
     served = found.served
     if served is None:
@@ -104,6 +104,14 @@ def _estimate(found: SpeedEstimate | None) -> list[tuple[str, str]]:
         ("  a token after it", format_seconds(served.tpot_s)),
         ("  output tokens/s together", f"{served.tokens_per_s:,.0f}"),
     ]
+
+
+def _prefill(seconds: float | None) -> str:
+    return (
+        "not known: its operations/s are in no source"
+        if seconds is None
+        else format_seconds(seconds)
+    )
 
 
 def _handover(apart: Handover) -> list[tuple[str, str]]:

@@ -117,7 +117,7 @@ def handover(
         prompt=prompt,
         fits=prefiller.starts and prefiller.capacity(prompt).sequences > 0,
         found=found,
-        here_s=here.prefill_s(prompt) if here else None,
+        here_s=here.prefill_s(prompt) if here and here.computes else None,
     )
 
 

@@ -81,6 +81,13 @@ def _modelled(said: str, plan: EnginePlan, bandwidth: int | None) -> StepTime:
     else:
         found = estimate(plan, bandwidth)
         if found is not None:
+            if not found.computes:
+                raise BadValue(
+                    f"What {plan.node.device.title} computes a second is in no source, so that "
+                    "prompts cannot be timed.",
+                    "Name it as a card of your own with its tflops (docs/settings.md), or pass "
+                    "--time bound, --time constant:10ms or a table that was measured.",
+                )
             return StepTime(
                 cost=found.cost,
                 error=found.error,

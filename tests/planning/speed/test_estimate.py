@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import kvplan
-from kvplan.core.errors import BadValue
+from kvplan.core.errors import BadQuestion, BadValue
 from kvplan.core.step import AttentionCost, Knot, StepCost
 from kvplan.planning.speed import Drafting, disaggregated, drafted, estimate, overtakes, saturates
 from kvplan.planning.speed.batching import Batching
@@ -354,3 +354,19 @@ def test_a_card_that_is_like_another_has_its_rates() -> None:
     own = estimate(replace(asked, node=replace(asked.node, device=device)))
 
     assert estimate(asked) == own
+
+
+@pytest.mark.parametrize("gpu", ["h100-nvl", "m4-max-64gb"])
+def test_a_prompt_is_not_timed_where_no_source_says_what_the_card_computes(gpu: str) -> None:
+    """Its reading alone would make the slower card the faster one; a decode step is told."""
+    found = kvplan.fit(
+        "llama-3.1-8b", gpu=gpu, engine="llama.cpp", prompt="4k", output=100, concurrency=2
+    ).to_dict()["speed"]["estimate"]
+
+    assert found["prefill_s"] is None
+    assert "ttft_s" not in found
+    assert found["decode_step_s"] > 0
+    with pytest.raises(BadQuestion, match="computes a second is in no source"):
+        kvplan.simulate("llama-3.1-8b", gpu=gpu, engine="llama.cpp", rate=1, requests=2)
+    advice = kvplan.advise("llama-3.1-8b", gpu=gpu, users=1, context="4k", tpot="1s")
+    assert advice.best is None

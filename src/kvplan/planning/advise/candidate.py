@@ -101,6 +101,8 @@ def size(candidate: Candidate, goal: Goal, traffic: Traffic, rate: Rate | None) 
     pace = estimate(plan)
     if pace is None:
         return _failed(candidate, rate, plan, "its speed is not known")
+    if not pace.computes:
+        return _failed(candidate, rate, plan, "what it computes a second is in no source")
     replica = Replica(
         cost=pace.cost,
         batching=pace.batching,

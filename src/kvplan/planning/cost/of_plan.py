@@ -120,7 +120,7 @@ def cost_of(
         input_tokens_per_s=_input_rate(plan),
         estimated_output_tokens_per_s=together,
         estimated_input_tokens_per_s=found.prompt / found.prefill_s * found.estimate.ranks
-        if found
+        if found and found.prefill_s
         else None,
     )
 

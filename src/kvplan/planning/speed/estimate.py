@@ -26,6 +26,8 @@ class Estimate:
     ``error`` is the relative half width of a band that holds at least 85% of measurements: a
     step of 10 ms with an error of 0.2 takes 8.3 to 12. ``calibrated`` says whether this engine was
     measured on this kind of card. ``in_process`` is the cost where no client is served over HTTP.
+    Where nobody ``computes``, as the card's operations a second are not known, prompts cost their
+    reading alone: a decode step is an estimate, and what has prompts in it is none.
     """
 
     cost: StepCost
@@ -35,6 +37,7 @@ class Estimate:
     source: str
     calibrated: bool
     replicas: int = 1
+    computes: bool = True
 
     @property
     def ranks(self) -> int:
@@ -142,6 +145,7 @@ def estimate(plan: EnginePlan, bandwidth: int | None = None) -> Estimate | None:
         source=source,
         calibrated=found.calibrated and away is None,
         replicas=work.replicas,
+        computes=ideal.dense_token_s + ideal.experts_token_s > 0,
     )
 
 

@@ -33,6 +33,10 @@ class Workload:
 
 
 NO_WORKLOAD: Final = Workload()
+UNKNOWN_PEAK: Final = (
+    "How long a prompt takes is not estimated: no source says what this card computes a second. "
+    "Name it as one of your own with its tflops (docs/settings.md)."
+)
 
 
 def workload_of(
@@ -63,7 +67,8 @@ def workload_of(
 class SpeedEstimate:
     """Of ``batch`` sequences over all ranks, each of ``context`` tokens, ``prompt`` of them asked.
 
-    ``served`` is what clients see of a closed loop, None where no lengths were asked.
+    ``served`` is what clients see of a closed loop, None where no lengths were asked or prompts
+    cannot be estimated.
     """
 
     batch: int
@@ -92,9 +97,11 @@ class SpeedEstimate:
         return gained / self.decode_step_s
 
     @property
-    def prefill_s(self) -> float:
-        """A prompt of the asked length that has a rank to itself."""
-        return self.estimate.prefill_s(self.prompt)
+    def prefill_s(self) -> float | None:
+        """A prompt of the asked length that has a rank to itself; None where what the card computes
+        a second is not known.
+        """
+        return self.estimate.prefill_s(self.prompt) if self.estimate.computes else None
 
     def explanation(self) -> list[str]:
         """The arithmetic, a sentence a line."""
@@ -114,6 +121,8 @@ class SpeedEstimate:
         )
         band = f"{found.source}; {of} within a factor of {1 + found.error:.2f}."
         lines = [step, band]
+        if not found.computes:
+            lines.append(UNKNOWN_PEAK)
         if self.drafting:
             lines.append(
                 f"{self.drafting.tokens} drafts of which each is accepted with "
@@ -172,7 +181,7 @@ def speed_estimate(
         return None
     drafting = drafting_of(plan, workload.acceptance)
     served = None
-    if workload.prompt and workload.output:
+    if workload.prompt and workload.output and found.computes:
         held = plan.capacity(workload.prompt + workload.output).sequences
         using = found
         if drafting is not None:

@@ -42,7 +42,7 @@ def disaggregated(
     of the transfer hides behind the prefill where the link is the faster.
     """
     first, second = estimate(prefiller), estimate(decoder)
-    if first is None or second is None or link_bytes_per_s < 1:
+    if first is None or second is None or link_bytes_per_s < 1 or not first.computes:
         return None
     prefill = first.prefill_s(prompt)
     part = decoder.sequence_bytes(prompt)  # of each rank that keeps the request

@@ -39,7 +39,7 @@ class Seconds:
 def seconds_of(fitted: FitAnswer, answer: PrefixAnswer) -> Seconds | None:
     """By the estimate of a plan's speed; None where the weights or the card are not known."""
     found = estimate(fitted.plan)
-    if found is None:
+    if found is None or not found.computes:
         return None
     prompts, moved = answer.lengths, answer.reordered
     without = _total_s(found.cost, prompts, [0] * len(prompts))

@@ -19,6 +19,8 @@ EXPERTS = frozenset({w.EXPERT_IN, w.EXPERT_OUT})
 
 FP8 = Scheme(name="fp8 per tensor", bits=8, block_rows=WHOLE, per_tensor_bytes=8)
 FP8_CHANNEL = Scheme(name="fp8 per channel", bits=8, scale_bytes=4)
+FP8_BLOCKS = Scheme(name="fp8 blocks", bits=8, block_rows=128, block_cols=128, scale_bytes=4)
+MXFP8 = Scheme(name="mxfp8", bits=8, block_cols=32, scale_bytes=1)
 INT8 = Scheme(name="int8 per channel", bits=8, scale_bytes=4)
 # AutoAWQ and GPTQ: groups of 128 with a 16-bit scale and a packed zero point; compressed-tensors'
 # pack-quantized recipes are symmetric, in groups of 128 as well.
@@ -38,6 +40,11 @@ FORMATS: dict[str, Scheme] = {
     "auto_round": GROUPS, "inc": GROUPS, "int4": SYMMETRIC, "w4a16": SYMMETRIC,
     "bitsandbytes": NF4, "nf4": NF4, "modelopt": FP8, "modelopt_fp8": FP8,
     "modelopt_fp4": NVFP4, "modelopt_nvfp4": NVFP4, "nvfp4": NVFP4, "fp4": NVFP4,
+    "fp8_per_tensor": FP8, "fp8_per_channel": FP8_CHANNEL, "fp8_per_block": FP8_BLOCKS,
+    "fp8_block_scales": FP8_BLOCKS, "w8a8_fp8": FP8_CHANNEL, "mxfp8": MXFP8,
+    "w8a8_int8": INT8, "int8_per_channel_weight_only": INT8,
+    "w4a16_awq": GROUPS, "w4a8_awq": GROUPS, "w4a16_gptq": GROUPS, "auto_awq": GROUPS,
+    "auto_gptq": GROUPS, "nvfp4_online": NVFP4, "nvfp4_per_token": NVFP4,
     "mxfp4": MXFP4, "gpt_oss_mxfp4": MXFP4, "gguf": Q4_K_M, "q4_k_m": Q4_K_M, "q8_0": Q8_0,
 }  # fmt: skip
 

@@ -36,6 +36,12 @@ class Chosen:
         return Launch(self._settings)
 
 
+def commanded(launch: Launch, given: Mapping[str, Any]) -> dict[str, Setting]:
+    """The settings of a command: those of a launch, and what was given that no rule reads."""
+    others = {flag: Setting(value, GIVEN) for flag, value in given.items() if value is not None}
+    return others | dict(launch.settings)
+
+
 def check_heads(model: Model, ranks: int, flag: str, counted: str = "ranks") -> None:
     """Attention has to be cut into whole heads.
 

@@ -23,6 +23,7 @@ from kvplan.core.units import (
 from kvplan.engines.base import Asked, Engine, Node
 from kvplan.engines.names import DEFAULT_ENGINE
 from kvplan.engines.registry import engine_of
+from kvplan.engines.weight_words import said_of_word
 from kvplan.planning.cost.pricing import LIST, Pricing
 from kvplan.planning.speed.measured import check, read_calibration
 from kvplan.readers import mig, unified
@@ -133,6 +134,8 @@ def ask(
             *([] if pricing is LIST else pricing.untold([device])),
             *_context_warning(found, tokens),
             *_memory_unit_warning(gpu_memory),
+            *_pool_warning(kv_pool, memory),
+            *_stored_warning(found, spoken, parsed),
         ),
     )
 
@@ -205,6 +208,19 @@ def _with_memory(device: Device, memory: int) -> Device:
     if memory == device.memory_bytes:
         return device
     return replace(device, memory_bytes=memory, framework_memory_bytes=None)
+
+
+def _pool_warning(kv_pool: int | str | None, memory: int) -> list[str]:
+    pool = 0 if kv_pool is None else parse_bytes(kv_pool)
+    if pool <= memory:
+        return []
+    said = f"--kv-pool {format_bytes(pool)} is more than the card's {format_bytes(memory)}"
+    return [f"{said}: no such card holds it, and what fits is counted as if one did."]
+
+
+def _stored_warning(model: Model, engine: Engine, flags: Mapping[str, Any]) -> list[str]:
+    said = said_of_word(model, engine.name, str(flags.get("--quantization") or ""))
+    return [] if said is None else [said]
 
 
 def _free(free: int, memory: int) -> int:

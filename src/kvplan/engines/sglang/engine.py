@@ -78,7 +78,7 @@ class SGLangEngine(Engine):
             starts=reason is None,
             reason=reason,
             prints=tuple(log_lines(pools, found, settings, running.requests)),
-            command=report.command(model, settings),
+            command=report.command(model, settings, asked.flags),
             replicas=settings.replicas,
             warnings=report.warnings(known, model, node, free, settings, found),
             settings=settings,

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from kvplan.core.ledger import Ledger, Term
 from kvplan.core.model import Model
 from kvplan.core.pool import Group, Pool
 from kvplan.core.units import ceil_div, format_bytes
 from kvplan.engines.base import Node
+from kvplan.engines.chosen import commanded
 from kvplan.engines.experts import NOT_COUNTED
 from kvplan.engines.releases import Release
 from kvplan.engines.sglang.cells import Cells
@@ -17,6 +19,12 @@ from kvplan.engines.sglang.memory import CONTEXT_ERROR, Memory
 from kvplan.engines.sglang.pools import Pools, allocated
 from kvplan.engines.sglang.requests import Running
 from kvplan.engines.sglang.settings import Settings
+
+# Ours, for what a log or a draft's config says.
+OWN: Final = (
+    "--draft-layers", "--draft-kv-heads", "--draft-head-dim", "--free-before-load",
+    "--free-after-load",
+)  # fmt: skip
 
 
 def ledger(
@@ -189,11 +197,11 @@ def warnings(
     return tuple(found)
 
 
-def command(model: Model, settings: Settings) -> str:
+def command(model: Model, settings: Settings, given: Mapping[str, Any]) -> str:
     """The command that starts it so."""
     words = ["python -m sglang.launch_server", f"--model-path {model.name}"]
-    for flag, (value, source) in settings.launch.settings.items():
-        if flag in ("--draft-layers", "--free-before-load", "--free-after-load"):
+    for flag, (value, source) in commanded(settings.launch, given).items():
+        if flag in OWN:
             continue
         if source not in ("flag", "--gpus") or (source == "--gpus" and value == 1):
             continue

@@ -59,7 +59,7 @@ class TensorRTEngine(Engine):
             starts=reason is None,
             reason=reason,
             prints=tuple(report.log_lines(pools, num_bytes, settings)),
-            command=report.command(model, settings),
+            command=report.command(model, settings, asked.flags),
             replicas=settings.replicas,
             warnings=(*known.warnings, *report.warnings(found, settings, model)),
             settings=settings,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from kvplan.core.ledger import Ledger, Term
 from kvplan.core.model import Model
 from kvplan.core.pool import Group, Pool
 from kvplan.core.units import GIB, ceil_div, format_bytes
 from kvplan.engines.base import Node
+from kvplan.engines.chosen import commanded
 from kvplan.engines.tensorrt_llm.blocks import WindowPool, blocks_of, first_pass_tokens
 from kvplan.engines.tensorrt_llm.cells import Cells
 from kvplan.engines.tensorrt_llm.memory import Memory
@@ -155,10 +157,10 @@ def warnings(cells: Cells, settings: Settings, model: Model) -> Iterator[str]:
         yield f"The host pool holds {tokens:,} tokens that left the card; it starts no requests."
 
 
-def command(model: Model, settings: Settings) -> str:
+def command(model: Model, settings: Settings, given: Mapping[str, Any]) -> str:
     """The command that starts it so."""
     words = [f"trtllm-serve {model.name}"]
-    for flag, (value, source) in settings.launch.settings.items():
+    for flag, (value, source) in commanded(settings.launch, given).items():
         if flag == "--free-after-load" or source not in ("flag", "--gpus"):
             continue
         if source == "--gpus" and value == 1:

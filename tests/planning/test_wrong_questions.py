@@ -80,3 +80,29 @@ def test_an_encoder_that_is_not_there(model: str, unused: bool) -> None:
     found = kvplan.size(model, encoder_tokens=100).warnings
 
     assert unused == any("--encoder-tokens is unused" in text for text in found)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (
+            {"max_num_seqs": 4, "concurrency": 8},
+            "8 are to run at once, and --max-num-seqs 4 (flag)",
+        ),
+        ({"max_model_len": "32k", "context": "32k"}, "--context as 32,768."),
+        ({"context": "200k"}, "204,800 tokens is longer than --max-model-len 131,072"),
+        ({"engine": "sglang", "max_running_requests": 2, "concurrency": 3}, "lets 2."),
+    ],
+)
+def test_what_stops_more_is_named(asked: dict[str, object], said: str) -> None:
+    """An engine's own limit, not the pool, which has room."""
+    found = kvplan.fit("llama-3.1-8b", gpu="h200", **{"context": "8k"} | asked)
+
+    assert not found.fits
+    assert said in (found.reason or "")
+
+
+def test_an_engine_that_a_card_is_too_old_for_is_told() -> None:
+    found = kvplan.fit("llama-3.1-8b", gpu="v100-sxm-32gb", max_model_len=2048, context="2k")
+
+    assert any("needs compute capability 7.5" in said for said in found.warnings)

@@ -167,12 +167,14 @@ def test_a_summary_is_drawn_anew_for_every_seed() -> None:
         kvplan.simulate(**asked, trace=TRACES / "azure2023_code.csv.gz", seeds=2)
 
 
-@pytest.mark.parametrize("several", [["--seeds", "2"], ["--sweep", "rate=1:2"], ["--find-rate"]])
+@pytest.mark.parametrize(
+    "several", [["--seeds", "2"], ["--sweep", "rate=1:2"], ["--find-rate", "--ttft", "1s"]]
+)
 def test_standard_input_is_read_for_one_run(
     several: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The second would find it empty."""
-    asked = ["simulate", "llama-3.1-8b", "--gpu", "h100-sxm-80gb", "--trace", "-", "--ttft", "1s"]
+    asked = ["simulate", "llama-3.1-8b", "--gpu", "h100-sxm-80gb", "--trace", "-"]
 
     assert 2 == command([*asked, *several])
     assert "Standard input is read once" in capsys.readouterr().err
@@ -211,6 +213,13 @@ def test_a_trace_is_stretched_to_a_rate_or_sent_in_a_loop() -> None:
         ({"time": "soon"}, "is no file that can be read"),
         ({"time": "constant:0"}, "not a time"),
         ({"seeds": 0}, "--seeds"),
+        ({"seed": -1}, "--seed -1 is not a whole number from 0"),
+        ({"requests": 0}, "--requests 0"),
+        ({"reserve": "power"}, "--reserve power is of a cache without pages"),
+        ({"link": "5GB/s"}, "--link is between copies"),
+        ({"columns": "timestamp=t"}, "--columns says how a trace is read"),
+        ({"workload": "a"}, "--workload says how a trace is read"),
+        ({"rate": None, "trace": []}, "--prompt is of drawn traffic, and the trace has its own"),
         ({"replicas": 0}, "--replicas"),
         ({"cache": "heap"}, "There is no 'heap'"),
         ({"preemption": "swap", "engine": "sglang"}, "sglang does not swap"),
@@ -229,6 +238,14 @@ def test_a_prompt_that_never_fits_is_counted() -> None:
 
     assert 0 < found["rejected"] < 40
     assert 40 == found["rejected"] + found["finished"]
+
+
+def test_where_all_are_refused_the_answer_is_no() -> None:
+    """It says how long they are; the exit status is 1."""
+    found = kvplan.simulate(**ASKED | {"prompt": 4000}, max_model_len=2048)
+
+    assert not found.met
+    assert "40 of 40 requests are refused" in found.warnings[-1]
 
 
 def test_the_workload_of_a_seed_is_the_same() -> None:

@@ -197,6 +197,7 @@ def _answer(question: dict[str, Any], given: dict[str, Any]) -> Any:
         from kvplan.simulation.answers import replay_file
 
         return replay_file(given["replay"])
+    _check_goals(given)
     flags = parse_carried(given["engine_flag"])
     question |= keywords_of(flags)
     with bar("simulating") as progress:
@@ -213,3 +214,18 @@ def _answer(question: dict[str, Any], given: dict[str, Any]) -> Any:
         from kvplan.simulation.simulate import simulate as run
 
         return run(progress=progress, **question)
+
+
+def _check_goals(given: dict[str, Any]) -> None:
+    """Nothing where what is said of a search or a sweep has one.
+
+    Raises:
+        BadValue: a goal without --find-rate, or a folder of results without --sweep.
+    """
+    from kvplan.core.errors import BadValue
+
+    goals = [f"--{name}" for name in ("ttft", "tpot") if given[name] is not None]
+    if goals and not given["find_rate"]:
+        raise BadValue(f"{goals[0]} is a goal of --find-rate.", "Pass both, or neither.")
+    if given["results"] is not None and not given["sweep"]:
+        raise BadValue("--results keeps the points of a sweep.", "Pass --sweep too.")

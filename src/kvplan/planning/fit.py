@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from kvplan.core.units import USD, format_bytes
 from kvplan.engines.base import EnginePlan
@@ -21,6 +21,10 @@ from kvplan.planning.question import Question, ask
 from kvplan.planning.speed import NO_WORKLOAD, SpeedBound, Workload, speed_bound, workload_of
 from kvplan.planning.tiers import TierAnswer, tiers_of
 from kvplan.readers.open_model import ModelSource
+
+# What may stop more, by the engines' own flags.
+LENGTHS: Final = ("max_model_len", "context_length", "max_seq_len")
+COUNTS: Final = ("max_num_seqs", "max_running_requests", "max_batch_size")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +77,30 @@ class FitAnswer(Answer):
         lacking = self.plan.shortfall(context, self.wanted)
         if lacking is not None:
             return lacking
+        by_flag = self._by_flag(context)
+        if by_flag is not None:
+            return by_flag
         one, pool = self.plan.sequence_bytes(context), self.plan.pool.num_bytes
         return (
             f"{self.wanted:,} × {context:,} tokens need {format_bytes(one * self.wanted)} of cache "
             f"on each card, and {format_bytes(pool)} are left: {self.sequences:,} fit."
         )
+
+    def _by_flag(self, context: int) -> str | None:
+        """What an engine's own limit says of so many, or of so long ones; None where none does."""
+        limit = self.plan.capacity(context).limited_by
+        flag = f"--{limit.replace('_', '-')}"
+        value, source = self.plan.launch.settings.get(flag, (None, ""))
+        if not isinstance(value, int):
+            return None
+        said = f"{flag} {value:,} ({source})"
+        if limit in COUNTS:
+            return f"{self.wanted:,} are to run at once, and {said} lets {value:,}."
+        if limit not in LENGTHS or context <= value:
+            return None
+        same = context * 1000 == value * 1024  # 32k, read in two ways
+        two = " An engine's flag reads 32k as 32,000, --context as 32,768." if same else ""
+        return f"A conversation of {context:,} tokens is longer than {said}.{two}"
 
     @property
     def max_context(self) -> int:

@@ -26,6 +26,7 @@ from kvplan.engines.registry import engine_of
 from kvplan.engines.weight_words import said_of_word
 from kvplan.planning.cost.pricing import LIST, Pricing
 from kvplan.planning.speed.measured import check, read_calibration
+from kvplan.planning.support import refusal
 from kvplan.readers import mig, unified
 from kvplan.readers.devices import find_device
 from kvplan.readers.families.base import Options
@@ -249,9 +250,10 @@ def _usual_context(model: Model, bound: int | None) -> int:
 
 
 def _vendor_warning(engine: Engine, device: Device) -> list[str]:
-    if device.vendor not in engine.not_on:
-        return []
-    return [f"{engine.name} has no kernels for {device.title}: planned as if it had."]
+    if device.vendor in engine.not_on:
+        return [f"{engine.name} has no kernels for {device.title}: planned as if it had."]
+    said = refusal(engine.name, device)
+    return [] if said is None else [f"{said}: planned as if it ran."]
 
 
 def _context_warning(model: Model, tokens: int) -> list[str]:

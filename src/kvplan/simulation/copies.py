@@ -135,6 +135,8 @@ def copies_of(
     count = parse_count(replicas, "--replicas", MOST_COPIES) * plan.replicas
     router_of(router)
     rate = rules.link_bytes_per_s if link is None else parse_bandwidth(link)
+    if link is not None and not prefill:
+        raise BadValue("--link is between copies.", "Pass --prefill-replicas too.")
     if prefill:
         prefill = parse_count(prefill, "--prefill-replicas", MOST_COPIES) * plan.replicas
         if not isinstance(plan, VllmPlan):

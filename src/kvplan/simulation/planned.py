@@ -20,7 +20,7 @@ from kvplan.engines.vllm.plan import VllmPlan
 from kvplan.engines.vllm.rules import NEWEST
 from kvplan.simulation.paged.settings import CacheGroup, PagedSettings, version_rules
 from kvplan.simulation.servers.base import Server
-from kvplan.simulation.servers.contiguous import ContiguousServer
+from kvplan.simulation.servers.contiguous import RESERVE, ContiguousServer
 from kvplan.simulation.servers.host import HostTier
 from kvplan.simulation.servers.llamacpp import LlamaServer, LlamaSettings
 from kvplan.simulation.servers.sglang import SglangServer, SglangSettings
@@ -72,6 +72,11 @@ def planned(plan: EnginePlan, rules: Rules) -> Planned:
     Raises:
         BadQuestion: the plan does not start, or its engine has no such rule.
     """
+    if rules.reserve != "max" and rules.cache != "contiguous":
+        raise BadValue(
+            f"--reserve {rules.reserve[:20]} is of a cache without pages.",
+            f"Pass --cache contiguous; known are {', '.join(RESERVE)}.",
+        )
     if not plan.starts:
         raise BadQuestion(plan.reason or "The engine does not start with this plan.")
     _check(plan, rules)

@@ -27,6 +27,7 @@ from kvplan.simulation.traffic import Traffic
 from kvplan.simulation.workload import Workload, check_read_again
 
 MOST_SEEDS = 1000
+LARGEST_SEED = (1 << 32) - 1
 Progress = Callable[[int, int], None]  # requests that have ended, of how many
 
 
@@ -61,12 +62,33 @@ class SimulateAnswer(Answer):
     def warnings(self) -> tuple[str, ...]:  # type: ignore[override]
         """What was assumed on the way."""
         traffic = self.runs[0].traffic
-        own = self.question.warnings + self.plan.warnings + self.copies.warnings
+        own = self.question.warnings + self.plan.warnings + self.copies.warnings + self._refused
         if not traffic.num_skipped:
             return own + tuple(traffic.notes)
         why = "; ".join(traffic.skipped[:3])
         said = f"{traffic.num_skipped:,} rows of {traffic.source} were not taken: {why}"
         return (*own, *traffic.notes, said)
+
+    @property
+    def met(self) -> bool:
+        """Whether any request was answered."""
+        return any(run.figures()["finished"] for run in self.runs)
+
+    @property
+    def _refused(self) -> tuple[str, ...]:
+        """How many requests can never run, and how long they are."""
+        run = self.runs[0]
+        refused = run.outcome.rejected
+        if not refused.any():
+            return ()
+        lengths = (run.traffic.prompt_tokens + run.traffic.output_tokens)[refused]
+        least, most = int(lengths.min()), int(lengths.max())
+        tokens = f"{most:,}" if least == most else f"{least:,} to {most:,}"
+        said = (
+            f"{int(refused.sum()):,} of {len(refused):,} requests are refused: of {tokens} tokens, "
+            "they are longer than the engine's limit or its empty pool (kvplan fit says which)."
+        )
+        return (said,)
 
     def figures(self) -> dict[str, Any]:
         """The contract's figures, means where there are several seeds."""
@@ -308,6 +330,10 @@ def _runs(
     """A run a seed; of a trace there is but one."""
     first, count = seeds
     number = parse_count(count, "--seeds", MOST_SEEDS)
+    if not isinstance(first, int) or not 0 <= first <= LARGEST_SEED:
+        raise BadValue(
+            f"--seed {str(first)[:40]} is not a whole number from 0 to {LARGEST_SEED:,}."
+        )
     if number > 1:
         check_read_again(work.trace)
     done, found = 0, []

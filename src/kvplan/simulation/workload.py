@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final
 
 from kvplan.core.errors import BadValue
 from kvplan.core.units import parse_count
@@ -12,6 +12,9 @@ from kvplan.simulation.synthetic import synthetic
 from kvplan.simulation.traces import read_traffic
 from kvplan.simulation.traces.columns import MOST_REQUESTS
 from kvplan.simulation.traffic import Traffic
+
+OF_DRAWS: Final = ("prompt", "arrivals", "cv", "shared_prefix", "prefixes", "turns", "think")
+OF_TRACES: Final = ("columns", "recorded", "tokenizer", "workload")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +45,9 @@ class Workload:
         Raises:
             BadQuestion: a distribution, a trace or a rate that cannot be read.
         """
+        if self.requests is not None:
+            parse_count(self.requests, "--requests", MOST_REQUESTS)
+        self._check_all_are_heard()
         if self.trace is None:
             return self._drawn(seed)
         if self.rate is not None and self.concurrency is not None:
@@ -60,6 +66,23 @@ class Workload:
         if self.rate is not None:
             return at_rate(found, self.rate)
         return found if self.concurrency is None else closed_loop(found, self.concurrency)
+
+    def _check_all_are_heard(self) -> None:
+        """Nothing where every word is one of this traffic's.
+
+        Raises:
+            BadValue: a word of drawn traffic beside a trace, or of a trace without one.
+        """
+        names = OF_TRACES if self.trace is None else OF_DRAWS
+        usual = {field.name: field.default for field in fields(self)}
+        for name in names:
+            if getattr(self, name) != usual[name]:
+                flag = f"--{name.replace('_', '-')}"
+                if self.trace is None:
+                    raise BadValue(f"{flag} says how a trace is read.", "Pass --trace FILE.")
+                raise BadValue(
+                    f"{flag} is of drawn traffic, and the trace has its own.", "Leave one out."
+                )
 
     def _drawn(self, seed: int) -> Traffic:
         if self.rate is None and self.concurrency is None:

@@ -14,9 +14,9 @@ from kvplan.planning.advise.option import Option
 from kvplan.planning.advise.outcome import Outcome
 from kvplan.planning.advise.relax import Relaxed
 from kvplan.planning.advise.search import Space
-from kvplan.planning.advise.support import refusal
 from kvplan.planning.answer import Answer
 from kvplan.planning.cost.hosted import Hosted
+from kvplan.planning.support import refusal
 
 WORTH_SIZING: Final = 1.5  # the longest over nearly all
 WIDE: Final = 0.25  # an error that is worth a sentence

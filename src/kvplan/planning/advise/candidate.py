@@ -13,10 +13,10 @@ from kvplan.engines.base import Asked, Engine, EnginePlan, Node
 from kvplan.planning.advise.goal import Goal, Traffic
 from kvplan.planning.advise.load import Load, Replica
 from kvplan.planning.advise.serving import CACHE, LAYERED, SQUEEZED, Layout, flags_of
-from kvplan.planning.advise.support import needs_half
 from kvplan.planning.advise.variants import Variant
 from kvplan.planning.cost.pricing import Rate
 from kvplan.planning.speed import estimate
+from kvplan.planning.support import needs_half
 
 MOST_SLOTS: Final = 256
 

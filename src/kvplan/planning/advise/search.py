@@ -29,15 +29,15 @@ from kvplan.planning.advise.serving import (
     layouts,
     ranks_of,
 )
-from kvplan.planning.advise.support import (
+from kvplan.planning.advise.variants import Variant, variants
+from kvplan.planning.cost.pricing import Pricing, Rate
+from kvplan.planning.support import (
     DATACENTRE,
     FALLBACK,
     refusal,
     takes_fp8_cache,
     weights_refusal,
 )
-from kvplan.planning.advise.variants import Variant, variants
-from kvplan.planning.cost.pricing import Pricing, Rate
 
 RANK_WORDS: Final = ("tensor", "tp", "pipeline", "pp", "data", "dp", "expert", "ep")
 

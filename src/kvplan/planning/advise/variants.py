@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from kvplan.core.errors import KvplanError
 from kvplan.core.model import Model
-from kvplan.planning.advise.support import weights_format
+from kvplan.planning.support import weights_format
 from kvplan.readers import catalogue
 from kvplan.readers.open_model import open_model
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -90,3 +93,28 @@ def test_a_suggestion_stands_once(capsys: pytest.CaptureFixture[str]) -> None:
     run(["gpu"])
 
     assert 1 == capsys.readouterr().err.count("Did you mean")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+def test_a_full_disk_behind_the_output_is_no_fault_of_kvplan() -> None:
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "kvplan", "size", "llama-3.1-8b", "--offline"],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60,
+        )  # fmt: skip
+
+    assert 3 == done.returncode
+    assert "kvplan: The answer cannot be written: No space left on device.\n" == done.stderr
+
+
+def test_a_reader_that_has_gone_is_no_answer_of_no() -> None:
+    """``kvplan … | head -1``: the exit status stays that of an answer."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-m", "kvplan", "size", "llama-3.1-8b", "--offline"],
+        stdout=writing, stderr=subprocess.PIPE, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    os.close(writing)
+
+    assert (0, "") == (done.returncode, done.stderr)

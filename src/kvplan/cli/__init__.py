@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -21,7 +22,7 @@ from kvplan.cli.defaults import (
     without_choice,
 )
 from kvplan.cli.table import plain
-from kvplan.core.errors import BadQuestion, KvplanError
+from kvplan.core.errors import BadQuestion, KvplanError, SourceUnreachable
 from kvplan.readers.settings import open_settings, use
 
 ENGINE_VERBS = ("fit", "advise", "simulate")  # that take an engine's own flags beside theirs
@@ -57,6 +58,10 @@ def _root(
     """Size, fit and explain the KV cache of any language model, to the byte."""
 
 
+# What a full or failing disk answers.
+UNWRITTEN: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
+
 def _register() -> None:
     from kvplan.cli import advise, explain, fit, lab, lists, measure, prefix, simulate, size, ui
 
@@ -90,13 +95,26 @@ def run(arguments: list[str]) -> int:
     except (typer.Abort, KeyboardInterrupt):
         typer.echo("Stopped.", err=True)
         return 130
+    except SystemExit:  # whoever read the output has gone (click 8, core.py, main: EPIPE)
+        return 0
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        if error.errno not in UNWRITTEN:
+            return _failed(error, verb, as_json)
+        # Nothing more is to be written to it, not at the exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        unwritten = SourceUnreachable(f"The answer cannot be written: {error.strerror}.")
+        return _report(unwritten, verb, as_json=False)
     except Exception as error:
-        if os.environ.get("KVPLAN_DEBUG"):
-            raise
-        return _report(_usage(error) or _internal(error), verb, as_json)
+        return _failed(error, verb, as_json)
+
+
+def _failed(error: Exception, verb: str, as_json: bool) -> int:
+    if os.environ.get("KVPLAN_DEBUG"):
+        raise error
+    return _report(_usage(error) or _internal(error), verb, as_json)
 
 
 def _answered(words: list[str], verb: str, *, as_json: bool) -> int:

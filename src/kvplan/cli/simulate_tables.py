@@ -136,7 +136,7 @@ def _place(at: Mapping[str, Any]) -> str:
 
 def _point(point: Point) -> tuple[str, ...]:
     if not point.is_answered:
-        return (point.answer["error"]["message"][:60], *(NONE for _ in range(5)))
+        return (point.answer["error"]["message"][:200], *(NONE for _ in range(5)))
     found = point.answer
     return (
         _seconds(found["ttft_s"]["p95"]),

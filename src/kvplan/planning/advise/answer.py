@@ -97,7 +97,9 @@ class AdviseAnswer(Answer):
                 "(--whole-instances counts all)."
             )
         if one.per_hour is None:
-            yield "No price is listed for this card: options are in order of cards (see --price)."
+            told = self.space.pricing.rate_is_missing
+            why = "No price can be told" if told else "No price is listed for this card"
+            yield f"{why}: options are in order of cards (see --price)."
 
     def _warm(self, one: Outcome) -> Iterator[str]:
         """Where a whole context is too slow and a turn with its history cached is not."""

@@ -64,6 +64,11 @@ def check(calibration: Calibration, engine: str, device: str) -> None:
     Raises:
         BadValue: it is of another, or of a model whose bytes were not known.
     """
+    if calibration.engine is None:
+        raise BadValue(
+            "--calibration does not say which engine was measured: its server told nobody.",
+            "A measurement of vllm, sglang, llama.cpp or TensorRT-LLM can be planned with.",
+        )
     if calibration.engine != engine:
         raise BadValue(
             f"--calibration is of {calibration.engine}, and {engine} is planned.",

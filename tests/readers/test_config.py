@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from kvplan.cli import run
 from kvplan.core.errors import KvplanError
+from kvplan.core.formats import FORMATS
 from kvplan.readers.hf_config import read_config
 from kvplan.readers.json_text import MAX_BYTES, parse_object
 from kvplan.readers.open_model import open_model
@@ -205,7 +206,8 @@ def test_an_unknown_type_of_usual_keys_is_assumed() -> None:
     "key",
     ["sliding_window", "kv_lora_rank", "ssm_state_size", "layer_types", "compress_ratio",
      "index_topk", "attention_chunk_size", "num_kv_shared_layers", "conv_kernel",
-     "linear_attn_config"],
+     "linear_attn_config", "layer_group_size", "use_cla", "num_kv_reuse_layers", "n_shared_head",
+     "total_ut_steps", "use_lower_bound", "num_key_value_heads_per_layer"],
 )  # fmt: skip
 def test_an_unknown_type_with_another_kind_of_cache_is_refused(key: str) -> None:
     """The key that says so is named, and ``--assume full`` is offered."""
@@ -214,6 +216,41 @@ def test_an_unknown_type_with_another_kind_of_cache_is_refused(key: str) -> None
 
     assert key in str(caught.value)
     assert "--assume full" in str(caught.value)
+
+
+# Shapes under the keys of types that are not known (step1, codeshell, lille) and of none: invented
+# files, whose sizes follow by arithmetic.
+KV_HEADS: dict[str, tuple[dict[str, Any], int]] = {
+    "num_attention_groups": (
+        {"num_attention_heads": 96, "hidden_size": 12288, "num_hidden_layers": 88,
+         "num_attention_groups": 8},
+        360_448,
+    ),
+    "num_query_groups": (
+        {"n_head": 32, "n_embd": 4096, "n_layer": 42, "num_query_groups": 8},
+        172_032,
+    ),
+    "n_kv_heads": ({"n_head": 10, "n_embd": 640, "n_layer": 24, "n_kv_heads": 2}, 12_288),
+    "num_kv_heads": ({"n_heads": 32, "dim": 4096, "n_layers": 32, "num_kv_heads": 8}, 131_072),
+    "n_head_kv": ({"n_head": 32, "n_embd": 4096, "n_layer": 32, "n_head_kv": 8}, 131_072),
+    "n_query_groups": ({"n_head": 32, "n_embd": 4096, "n_layer": 32, "n_query_groups": 8}, 131_072),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", KV_HEADS)
+def test_kv_heads_of_an_unknown_type_by_any_usual_name(key: str) -> None:
+    """The number is read, and which key it was taken from is said."""
+    keys, per_token = KV_HEADS[key]
+    model = read_config({"model_type": "unheard_of", **keys})
+
+    assert per_token == model.curve(FORMATS["bf16"]).per_token
+    assert f"{key} as the number of KV heads" in model.warnings[0]
+
+
+def test_two_numbers_of_kv_heads_are_refused() -> None:
+    """Neither is taken in silence."""
+    with pytest.raises(KvplanError, match="num_key_value_heads 8 and num_kv_heads 4"):
+        read_config({**UNKNOWN, "num_kv_heads": 4})
 
 
 def test_assume_full_answers_all_the_same() -> None:

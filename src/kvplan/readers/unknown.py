@@ -30,7 +30,12 @@ SUSPECT = re.compile(
     r"linear_|recurr|rwkv|delta|kda|indexer|index_|compress|layer_types|layers_block|pattern|"
     r"hybrid|cross|encoder|shared_kv|kv_shar|memory|sparse|channels|multi_query|group_num|"
     r"block_config|retention|hyena|lstm|attn_(layer|type|period|config|window)|"
-    r"attention_(type|class|layer|kind|config|window)|per_layer|_every|interval|period|no_rope",
+    r"attention_(type|class|layer|kind|config|window)|per_layer|_every|interval|period|no_rope|"
+    # Layers in groups of which one is attention (mlx-lm, bailing_moe_linear.py), layers that read
+    # another's keys and values (vLLM 0.32.0, hunyuan_v1.py, _get_cla_factor; mlx-lm, afm7.py),
+    # heads that share one (mlx-lm, plamo.py), layers that run several times (Ouro), and the gated
+    # states of HGRN.
+    r"layer_group|use_cla|kv_reuse|shared_head|ut_steps|lower_bound|forget_gate",
     re.I,
 )
 # Keys with such a word that say nothing about the cache.
@@ -43,6 +48,14 @@ HARMLESS = re.compile(
 HEAD_KEYS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
 DEPTH_KEYS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 WIDTH_KEYS = ("hidden_size", "n_embd", "d_model", "dim")
+# Names of the number of KV heads. vLLM 0.32.0, transformers_utils/model_arch_config_convertor.py
+# (n_head_kv, num_kv_heads), model_executor/models/step1.py (num_attention_groups); llama.cpp
+# of February 2025, convert_hf_to_gguf.py, CodeShellModel (num_query_groups); mlx-lm, lille-130m.py
+# (n_kv_heads); LitGPT, config.py (n_query_groups).
+KV_KEYS = (
+    "num_key_value_heads", "num_kv_heads", "n_kv_heads", "n_head_kv", "num_attention_groups",
+    "num_query_groups", "n_query_groups",
+)  # fmt: skip
 
 
 class Assumed(Family):
@@ -63,7 +76,7 @@ class Assumed(Family):
     def heads(self, c: Config) -> Heads:
         """Query heads, KV heads and their width, under any of the usual names."""
         query = c.whole(_present(c, HEAD_KEYS))
-        kv = c.whole("num_key_value_heads", query)
+        kv = c.whole(_present(c, KV_KEYS), query)
         if c.has("head_dim"):
             dim = c.whole("head_dim")
         else:
@@ -97,11 +110,30 @@ def assumed(c: Config, everything_full: bool = False) -> tuple[Config, tuple[str
             f"{' and no '.join(missing)}.",
             "Pass the missing keys with --set, as in --set num_attention_heads=32.",
         )
-    given = [] if section.has("num_key_value_heads") else ["a KV head for every query head"]
-    given += [] if section.has("head_dim") else ["heads as wide as hidden_size / heads"]
-    said = "; ".join(["full attention in every layer", *given])
+    given = [] if section.has("head_dim") else ["heads as wide as hidden_size / heads"]
+    said = "; ".join(["full attention in every layer", *_kv_heads_said(section), *given])
     warning = f"The model type {c.model_type!r} is not known. Assumed: {said}."
     return section, (f"{warning} Its parameters are not counted.",)
+
+
+def _kv_heads_said(c: Config) -> list[str]:
+    """What was taken for the number of KV heads, where it is not the standard key.
+
+    Raises:
+        UnknownModelType: two keys of that meaning disagree.
+    """
+    found = {key: c.whole(key) for key in KV_KEYS if c.has(key)}
+    if len(set(found.values())) > 1:
+        listed = " and ".join(f"{key} {count}" for key, count in found.items())
+        raise UnknownModelType(
+            f"The model type {c.model_type!r} is not known, and its config has {listed}: "
+            "only one of them can be the number of KV heads.",
+            "Pass that number for all of them with --set.",
+        )
+    key = next(iter(found), "")
+    if not key:
+        return ["a KV head for every query head"]
+    return [] if key == KV_KEYS[0] else [f"{key} as the number of KV heads"]
 
 
 def suspect_keys(raw: Mapping[str, Any]) -> list[str]:

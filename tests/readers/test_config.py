@@ -253,6 +253,40 @@ def test_two_numbers_of_kv_heads_are_refused() -> None:
         read_config({**UNKNOWN, "num_kv_heads": 4})
 
 
+# Sections of a wrapper that is not known, each sparse as transformers writes it.
+WRAPPED: dict[str, tuple[str, dict[str, Any]]] = {
+    "latent": (
+        "text_config",
+        {"model_type": "deepseek_v3", "num_hidden_layers": 27, "hidden_size": 2048,
+         "num_attention_heads": 16},
+    ),
+    "states": ("llm_config", {"model_type": "mamba2", "num_hidden_layers": 24, "hidden_size": 768,
+                              "num_heads": 24, "head_dim": 64}),
+    "windows": ("language_config", {"model_type": "gemma3_text", "num_hidden_layers": 34}),
+    "one head": ("llm_cfg", {"model_type": "falcon", "num_hidden_layers": 32}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRAPPED)
+def test_an_unknown_wrapper_keeps_what_its_section_keeps(name: str) -> None:
+    """The section's type decides; the answer is marked as assumed."""
+    key, inner = WRAPPED[name]
+    model = read_config({"model_type": "unheard_of", key: inner})
+
+    alone = read_config(inner).curve(FORMATS["bf16"]).bytes(2048)
+    assert ("assumed", alone) == (model.confidence, model.curve(FORMATS["bf16"]).bytes(2048))
+    assert f"what its {key} names, {inner['model_type']!r}" in model.warnings[0]
+
+
+@pytest.mark.parametrize("model_type", ["distilbert", "modernbert", "clip_text_model", "vit"])
+def test_nothing_is_kept_of_an_encoder(model_type: str) -> None:
+    """Types without a family whose classes return no cache (transformers 5.24.0)."""
+    model = read_config({"model_type": model_type})
+
+    assert 0 == model.curve(FORMATS["bf16"]).bytes(512)
+    assert f"{model_type!r} is an encoder" in model.warnings[0]
+
+
 def test_assume_full_answers_all_the_same() -> None:
     """The asker takes the responsibility."""
     model = read_config({**UNKNOWN, "sliding_window": 7}, assume="full")

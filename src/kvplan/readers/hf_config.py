@@ -11,7 +11,7 @@ from kvplan.readers.config import Config
 from kvplan.readers.families.base import NO_OPTIONS, Decoder, Family, Options
 from kvplan.readers.families.registry import family_of
 from kvplan.readers.traits import traits
-from kvplan.readers.unknown import Assumed, assumed
+from kvplan.readers.unknown import assumed
 from kvplan.readers.weighing import weigh
 
 DEPTH = "num_hidden_layers"
@@ -44,8 +44,8 @@ def read_config(
     warnings: tuple[str, ...] = ()
     section = c
     if family is None:
-        family, confidence = Assumed(), "assumed"
-        section, warnings = assumed(c, everything_full=assume == "full")
+        confidence = "assumed"
+        family, section, warnings = assumed(c, everything_full=assume == "full")
     elif isinstance(family, Decoder):
         section = _own_section(c)
     found = family.describe(section, options)
@@ -64,7 +64,7 @@ def read_config(
         hidden_size=found.hidden_size,
         encoder_tokens=found.encoder_tokens,
         confidence=confidence,
-        warnings=warnings + said,
+        warnings=warnings + found.said + said,
         traits=traits(raw, c.model_type, found.max_context_tokens),
         facts=section.facts,
     )

@@ -3,13 +3,16 @@
 Conventional means: heads, widths and layers under the names that grouped-query attention has, and
 no key that speaks of another kind of cache. The answer is then that of full attention in every
 layer, marked as assumed. Its parameters are not counted: nothing says what its layers hold.
+
+Two kinds are told better: a wrapper whose language model's section names a known type is what that
+type is, and of an encoder nothing is kept.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from kvplan.core.errors import UnknownModelType
 from kvplan.core.stack import Stack
@@ -23,6 +26,8 @@ from kvplan.readers.families.base import (
     Options,
     attention_cache,
 )
+from kvplan.readers.families.encoder_alone import keeping_nothing, reason
+from kvplan.readers.families.registry import family_of
 
 # Words in a key that speak of a cache that is not keys and values of every token.
 SUSPECT = re.compile(
@@ -56,6 +61,33 @@ KV_KEYS = (
     "num_key_value_heads", "num_kv_heads", "n_kv_heads", "n_head_kv", "num_attention_groups",
     "num_query_groups", "n_query_groups",
 )  # fmt: skip
+# Sections that hold the language model of a wrapper.
+TEXT_SECTIONS = ("text_config", "llm_config", "language_config", "llm_cfg")
+# Types whose base model takes and returns no cache (transformers 5.24.0, forward of each).
+ENCODERS = frozenset({
+    "albert", "altclip", "beit", "chinese_clip", "clip", "clip_text_model", "clip_vision_model",
+    "convbert", "deberta", "deberta-v2", "deit", "dinov2", "distilbert", "eurobert", "fnet",
+    "hubert", "ibert", "jina_embeddings_v3", "layoutlm", "layoutlmv3", "lilt", "longformer", "luke",
+    "mobilebert", "modernbert", "mpnet", "mra", "nomic_bert", "nystromformer", "siglip",
+    "siglip_text_model", "siglip_vision_model", "squeezebert", "vit", "wav2vec2", "wavlm", "yoso",
+})  # fmt: skip
+
+
+class Assumption(NamedTuple):
+    """How a type that is not known is answered: by which family, from which section."""
+
+    family: Family
+    section: Config
+    warnings: tuple[str, ...]
+
+
+class UncountedEncoder(Family):
+    """An encoder of which the number of layers alone is known."""
+
+    def describe(self, c: Config, options: Options = NO_OPTIONS) -> Description:
+        """Nothing kept in any layer; no tensors."""
+        depth = c.layers(_present(c, DEPTH_KEYS))
+        return Description(keeping_nothing(depth), (), Decoder().max_context(c), None, None)
 
 
 class Assumed(Family):
@@ -84,14 +116,32 @@ class Assumed(Family):
         return Heads(query, kv, dim, dim)
 
 
-def assumed(c: Config, everything_full: bool = False) -> tuple[Config, tuple[str, ...]]:
-    """The section to answer from and the warnings that name what was assumed.
+def assumed(c: Config, everything_full: bool = False) -> Assumption:
+    """What to answer with, and the warnings that name what was assumed.
 
     Raises:
         UnknownModelType: a key suggests another kind of cache, or the conventional ones are absent;
             ``everything_full`` (``--assume full``) passes over the former.
     """
     section = _text_section(c)
+    if c.model_type in ENCODERS:
+        said = f"{reason(repr(c.model_type))} Its parameters are not counted."
+        return Assumption(UncountedEncoder(), section, (said,))
+    nested = None if section is c or everything_full else family_of(section.model_type)
+    if nested is not None:
+        return Assumption(nested, section, (_nested_said(c, section),))
+    return Assumption(Assumed(), section, (_conventional(c, section, everything_full),))
+
+
+def _nested_said(c: Config, section: Config) -> str:
+    return (
+        f"The model type {c.model_type!r} is not known. Assumed: what its {section.path} names, "
+        f"{section.model_type!r}, is all that keeps a cache. Parameters are those of that alone."
+    )
+
+
+def _conventional(c: Config, section: Config, everything_full: bool) -> str:
+    """What is assumed of a section of conventional keys."""
     suspects = [] if everything_full else suspect_keys(section.raw)
     if suspects:
         raise UnknownModelType(
@@ -113,7 +163,7 @@ def assumed(c: Config, everything_full: bool = False) -> tuple[Config, tuple[str
     given = [] if section.has("head_dim") else ["heads as wide as hidden_size / heads"]
     said = "; ".join(["full attention in every layer", *_kv_heads_said(section), *given])
     warning = f"The model type {c.model_type!r} is not known. Assumed: {said}."
-    return section, (f"{warning} Its parameters are not counted.",)
+    return f"{warning} Its parameters are not counted."
 
 
 def _kv_heads_said(c: Config) -> list[str]:
@@ -152,7 +202,7 @@ def suspect_keys(raw: Mapping[str, Any]) -> list[str]:
 
 def _text_section(c: Config) -> Config:
     """The language model's section where a config has one."""
-    for key in ("text_config", "llm_config", "language_config"):
+    for key in TEXT_SECTIONS:
         if isinstance(c.raw.get(key), Mapping):
             return c.section(key, c.model_type)
     return c

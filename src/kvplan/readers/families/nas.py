@@ -12,15 +12,14 @@ from typing import Any, TypeVar
 
 from kvplan.core import weights as w
 from kvplan.core.errors import BadFile
-from kvplan.core.layers import NoCache
 from kvplan.core.stack import Stack
 from kvplan.core.units import round_up
 from kvplan.readers.config import Config
 from kvplan.readers.families import parts
 from kvplan.readers.families.base import Decoder, Heads, Mixer, Weights, attention_cache
+from kvplan.readers.families.encoder_alone import NOTHING_KEPT
 
 T = TypeVar("T")
-NOTHING_KEPT = (NoCache(),)
 KV_HEADS_BY_LAYER = "num_key_value_heads_per_layer"
 INNER_MULTIPLE = 256
 MOST_MULTIPLE = 1000  # no network is near that many times as wide as its model

@@ -247,6 +247,68 @@ def test_kv_heads_of_an_unknown_type_by_any_usual_name(key: str) -> None:
     assert f"{key} as the number of KV heads" in model.warnings[0]
 
 
+# Files without a model_type, of layouts whose keys tell them: Mistral 7B v0.3's params.json (its
+# vocabulary of 32,768), and LitGPT's keys with the shape of Gemma 7B.
+UNTOLD: dict[str, tuple[dict[str, Any], int]] = {
+    "params.json": (
+        {"dim": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": 8, "head_dim": 128,
+         "hidden_dim": 14336, "vocab_size": 32768},
+        131_072,
+    ),
+    "litgpt": (
+        {"n_embd": 3072, "n_layer": 28, "n_head": 16, "n_query_groups": 16, "head_size": 256},
+        28 * 2 * 16 * 256 * 2,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNTOLD)
+def test_layouts_that_name_no_type(name: str) -> None:
+    """Answered by their keys, and marked."""
+    keys, per_token = UNTOLD[name]
+    model = read_config(keys)
+
+    assert ("assumed", per_token) == (model.confidence, model.curve(FORMATS["bf16"]).per_token)
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"peft_type": "LORA", "base_model_name_or_path": "a/b"}, "an adapter (LORA) of a/b"),
+        ({"peft_type": "LORA"}, "a model it does not name"),
+        ({"_class_name": "UNet2DConditionModel"}, "of diffusers (UNet2DConditionModel)"),
+    ],
+)
+def test_files_that_are_no_config_of_a_model(keys: dict[str, Any], words: str) -> None:
+    """The sentence says what the file is."""
+    with pytest.raises(KvplanError) as caught:
+        read_config(keys)
+
+    assert words in str(caught.value)
+
+
+def test_a_shape_of_class_defaults_alone_is_said() -> None:
+    """A foreign file under a known type would be answered with that type's usual model."""
+    model = read_config({"model_type": "llama", "n_layer": 16, "n_embd": 2048})
+
+    assert "all are the class defaults of llama" in model.warnings[0]
+    assert () == read_config(LLAMA).warnings
+
+
+def test_a_folder_of_another_layout(tmp_path: Path) -> None:
+    """A params.json is read, and an adapter's folder names its model."""
+    path = tmp_path / "params.json"
+    path.write_text(json.dumps(UNTOLD["params.json"][0]))
+    assert "params_json" == open_model(str(tmp_path)).model_type
+
+    path.unlink()
+    (tmp_path / "adapter_config.json").write_text(
+        json.dumps({"peft_type": "LORA", "base_model_name_or_path": "a/b"})
+    )
+    with pytest.raises(KvplanError, match="Ask for a/b"):
+        open_model(str(tmp_path))
+
+
 def test_two_numbers_of_kv_heads_are_refused() -> None:
     """Neither is taken in silence."""
     with pytest.raises(KvplanError, match="num_key_value_heads 8 and num_kv_heads 4"):

@@ -12,9 +12,11 @@ from kvplan.readers.families.base import NO_OPTIONS, Decoder, Family, Options
 from kvplan.readers.families.registry import family_of
 from kvplan.readers.traits import traits
 from kvplan.readers.unknown import assumed
+from kvplan.readers.untold import nameless, untold_type
 from kvplan.readers.weighing import weigh
 
 DEPTH = "num_hidden_layers"
+SHAPE = (DEPTH, "num_attention_heads", "hidden_size")
 
 
 def read_config(
@@ -48,6 +50,7 @@ def read_config(
         family, section, warnings = assumed(c, everything_full=assume == "full")
     elif isinstance(family, Decoder):
         section = _own_section(c)
+        warnings = _defaulted(section)
     found = family.describe(section, options)
     weights, said = weigh(c, found)
     if options.encoder_tokens is not None and found.encoder_tokens is None:
@@ -80,18 +83,21 @@ def root(raw: Mapping[str, Any]) -> Config:
     """The whole file as a config, its type checked."""
     if not isinstance(raw, Mapping):
         raise BadFile(f"A config is an object of keys, and this is a {type(raw).__name__}.")
-    model_type = raw.get("model_type") or _untold_type(raw)
+    model_type = raw.get("model_type") or untold_type(raw)
     if not isinstance(model_type, str) or not model_type or len(model_type) > 100:
-        raise BadFile(
-            "The config names no model_type, so it cannot be told what its keys mean.",
-            'Add "model_type" as a published config.json has it, or pass --set model_type=llama.',
-        )
+        raise nameless()
     return Config(raw, model_type)
 
 
-def _untold_type(raw: Mapping[str, Any]) -> str:
-    """The type of a file that names none and has keys that no other writes."""
-    return "mamba_ssm" if "ssm_cfg" in raw and "d_model" in raw else ""
+def _defaulted(c: Config) -> tuple[str, ...]:
+    """What is said of a model whose shape is its class's alone: often a type that is not its own.
+
+    A published config gives at least one of these keys.
+    """
+    if any(c.in_file(key) or not c.has(key) for key in SHAPE):
+        return ()
+    named = ", ".join(SHAPE)
+    return (f"The config gives none of {named}: all are the class defaults of {c.model_type}.",)
 
 
 def architecture(raw: Mapping[str, Any]) -> str:

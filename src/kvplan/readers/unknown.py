@@ -53,6 +53,7 @@ HARMLESS = re.compile(
 HEAD_KEYS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
 DEPTH_KEYS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 WIDTH_KEYS = ("hidden_size", "n_embd", "d_model", "dim")
+HEAD_WIDTH_KEYS = ("head_dim", "head_size")
 # Names of the number of KV heads. vLLM 0.32.0, transformers_utils/model_arch_config_convertor.py
 # (n_head_kv, num_kv_heads), model_executor/models/step1.py (num_attention_groups); llama.cpp
 # of February 2025, convert_hf_to_gguf.py, CodeShellModel (num_query_groups); mlx-lm, lille-130m.py
@@ -109,8 +110,8 @@ class Assumed(Family):
         """Query heads, KV heads and their width, under any of the usual names."""
         query = c.whole(_present(c, HEAD_KEYS))
         kv = c.whole(_present(c, KV_KEYS), query)
-        if c.has("head_dim"):
-            dim = c.whole("head_dim")
+        if _has(c, HEAD_WIDTH_KEYS):
+            dim = c.whole(_present(c, HEAD_WIDTH_KEYS))
         else:
             dim = c.whole(_present(c, WIDTH_KEYS)) // query
         return Heads(query, kv, dim, dim)
@@ -152,7 +153,7 @@ def _conventional(c: Config, section: Config, everything_full: bool) -> str:
     missing = [
         keys[0] for keys in (DEPTH_KEYS, HEAD_KEYS) if not _has(section, keys)
     ]  # fmt: skip
-    if not section.has("head_dim") and not _has(section, WIDTH_KEYS):
+    if not _has(section, HEAD_WIDTH_KEYS + WIDTH_KEYS):
         missing.append("head_dim or hidden_size")
     if missing:
         raise UnknownModelType(
@@ -160,7 +161,7 @@ def _conventional(c: Config, section: Config, everything_full: bool) -> str:
             f"{' and no '.join(missing)}.",
             "Pass the missing keys with --set, as in --set num_attention_heads=32.",
         )
-    given = [] if section.has("head_dim") else ["heads as wide as hidden_size / heads"]
+    given = [] if _has(section, HEAD_WIDTH_KEYS) else ["heads as wide as hidden_size / heads"]
     said = "; ".join(["full attention in every layer", *_kv_heads_said(section), *given])
     warning = f"The model type {c.model_type!r} is not known. Assumed: {said}."
     return f"{warning} Its parameters are not counted."

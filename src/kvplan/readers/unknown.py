@@ -36,11 +36,10 @@ SUSPECT = re.compile(
     r"hybrid|cross|encoder|shared_kv|kv_shar|memory|sparse|channels|multi_query|group_num|"
     r"block_config|retention|hyena|lstm|attn_(layer|type|period|config|window)|"
     r"attention_(type|class|layer|kind|config|window)|per_layer|_every|interval|period|no_rope|"
-    # Layers in groups of which one is attention (mlx-lm, bailing_moe_linear.py), layers that read
-    # another's keys and values (vLLM 0.32.0, hunyuan_v1.py, _get_cla_factor; mlx-lm, afm7.py),
-    # heads that share one (mlx-lm, plamo.py), layers that run several times (Ouro), and the gated
-    # states of HGRN.
-    r"layer_group|use_cla|kv_reuse|shared_head|ut_steps|lower_bound|forget_gate",
+    # Layers in groups of which one is attention (mlx-lm 0.32.0, bailing_moe_linear.py), layers that
+    # read another's keys and values (hunyuan.py, afm7.py), heads that share one (plamo.py), layers
+    # that run several times (Ouro), and the gated states of HGRN.
+    r"layer_group|use_cla$|kv_reuse|shared_head|ut_steps|lower_bound|forget_gate",
     re.I,
 )
 # Keys with such a word that say nothing about the cache.

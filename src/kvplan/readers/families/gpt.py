@@ -173,7 +173,7 @@ class Mpt(Gpt):
     def heads(self, c: Config) -> Heads:
         """``attn_config.kv_n_heads`` (replit/replit-code-v1_5-3b), where transformers reads none.
 
-        vLLM 0.32.0, transformers_utils/model_arch_config_convertor.py, MPTModelArchConfigConvertor.
+        llama.cpp of February 2025, convert_hf_to_gguf.py, MPTModel.
         """
         usual = super().heads(c)
         return usual._replace(kv=c.section("attn_config").whole("kv_n_heads", usual.query))

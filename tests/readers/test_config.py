@@ -356,6 +356,42 @@ def test_assume_full_answers_all_the_same() -> None:
     assert "assumed" == model.confidence
 
 
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"sliding_window": 262144, "max_position_embeddings": 131072},
+        {"speech_lora": {"r": 320}, "vision_lora": {"r": 256}},
+        {"spatial_conv_size": 2, "temporal_conv_size": 2},
+        {"audio_chunk_length": 1.0, "chunk_input": True},
+    ],
+    ids=["a window as long as the context", "adapters", "patches", "sound"],
+)
+def test_keys_that_leave_the_cache_alone(keys: dict[str, Any]) -> None:
+    """Sized as without them, as vLLM 0.32.0 keeps Phi 4 multimodal, ERNIE 4.5 VL and MiniCPM-o."""
+    with_them, without = read_config(UNKNOWN | keys), read_config(UNKNOWN)
+
+    assert without.curve(FORMATS["bf16"]).bytes(4096) == with_them.curve(FORMATS["bf16"]).bytes(
+        4096
+    )
+
+
+def test_a_shorter_window_is_suspect_all_the_same() -> None:
+    """It drops tokens within the context."""
+    with pytest.raises(KvplanError, match="sliding_window"):
+        read_config(UNKNOWN | {"sliding_window": 4096, "max_position_embeddings": 131072})
+
+
+def test_multi_query_is_one_kv_head() -> None:
+    """A flag of GPT's kin; with a number beside it neither is taken."""
+    keys = {"n_embd": 2048, "n_head": 32, "n_layer": 32, "multi_query": True}
+    model = read_config({"model_type": "unheard_of", **keys})
+
+    assert 32 * 2 * 64 * 2 == model.curve(FORMATS["bf16"]).per_token
+    assert "one KV head, by multi_query" in model.warnings[0]
+    with pytest.raises(KvplanError, match="num_key_value_heads 8 and multi_query 1"):
+        read_config(UNKNOWN | {"multi_query": True})
+
+
 def test_a_window_that_is_switched_off_is_no_window() -> None:
     """``use_sliding_window: false`` makes the window's keys mean nothing."""
     model = read_config({**UNKNOWN, "sliding_window": 7, "use_sliding_window": False})

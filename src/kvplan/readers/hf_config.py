@@ -16,6 +16,7 @@ from kvplan.readers.untold import nameless, untold_type
 from kvplan.readers.weighing import weigh
 
 DEPTH = "num_hidden_layers"
+TOWERS = ("vision_config", "visual", "mm_vision_tower", "audio_config")
 SHAPE = (DEPTH, "num_attention_heads", "hidden_size")
 
 
@@ -53,6 +54,8 @@ def read_config(
         warnings = _defaulted(section)
     found = family.describe(section, options)
     weights, said = weigh(c, found)
+    if isinstance(family, Decoder) and weights is not None:
+        said = said + _uncounted_towers(c)
     if options.encoder_tokens is not None and found.encoder_tokens is None:
         said = (*said, "The model has no encoder whose length counts: --encoder-tokens is unused.")
     return Model(
@@ -87,6 +90,18 @@ def root(raw: Mapping[str, Any]) -> Config:
     if not isinstance(model_type, str) or not model_type or len(model_type) > 100:
         raise nameless()
     return Config(raw, model_type)
+
+
+def _uncounted_towers(c: Config) -> tuple[str, ...]:
+    """What is said of the encoders that a text model's config names and its family does not read.
+
+    Their code is published beside the weights (GLM-4V, Qwen-VL, LLaVA's own classes).
+    """
+    named = [key for key in TOWERS if c.raw.get(key) and key not in c.read]
+    if not named:
+        return ()
+    alone = "Parameters are those of the language model alone"
+    return (f"{alone}: what {' and '.join(named)} names is not counted.",)
 
 
 def _defaulted(c: Config) -> tuple[str, ...]:

@@ -46,7 +46,10 @@ SUSPECT = re.compile(
 HARMLESS = re.compile(
     r"output_hidden_states|image_token_index|video_token_index|audio_token_index|num_channels|"
     r"use_cache|cross_entropy|lora_alpha|lora_dropout|is_encoder_decoder|quantization|"
-    r"moe_|expert|router|decoder_sparse_step|add_cross_attention|_token_|state_dict|mlp_",
+    r"moe_|expert|router|decoder_sparse_step|add_cross_attention|_token_|state_dict|mlp_|"
+    # Of encoders and their adapters (Phi 4 multimodal, ERNIE 4.5 VL, MiniCPM-o), and a flag that
+    # is read as one KV head.
+    r"(speech|vision)_lora|(spatial|temporal)_conv_size|audio_chunk|chunk_input|^multi_query$",
     re.I,
 )
 HEAD_KEYS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
@@ -108,7 +111,8 @@ class Assumed(Family):
     def heads(self, c: Config) -> Heads:
         """Query heads, KV heads and their width, under any of the usual names."""
         query = c.whole(_present(c, HEAD_KEYS))
-        kv = c.whole(_present(c, KV_KEYS), query)
+        one = 1 if c.flag("multi_query") else query
+        kv = c.whole(_present(c, KV_KEYS), one)
         if _has(c, HEAD_WIDTH_KEYS):
             dim = c.whole(_present(c, HEAD_WIDTH_KEYS))
         else:
@@ -173,6 +177,8 @@ def _kv_heads_said(c: Config) -> list[str]:
         UnknownModelType: two keys of that meaning disagree.
     """
     found = {key: c.whole(key) for key in KV_KEYS if c.has(key)}
+    if c.flag("multi_query"):
+        found["multi_query"] = 1
     if len(set(found.values())) > 1:
         listed = " and ".join(f"{key} {count}" for key, count in found.items())
         raise UnknownModelType(
@@ -183,12 +189,14 @@ def _kv_heads_said(c: Config) -> list[str]:
     key = next(iter(found), "")
     if not key:
         return ["a KV head for every query head"]
+    if key == "multi_query":
+        return ["one KV head, by multi_query"]
     return [] if key == KV_KEYS[0] else [f"{key} as the number of KV heads"]
 
 
 def suspect_keys(raw: Mapping[str, Any]) -> list[str]:
     """The keys of a config that suggest another kind of cache, with their values set."""
-    windows_off = raw.get("use_sliding_window") is False
+    windows_off = raw.get("use_sliding_window") is False or _holds_all(raw)
     found = []
     for key, value in raw.items():
         if value in (None, False, 0, [], {}, "") or HARMLESS.search(key):
@@ -198,6 +206,12 @@ def suspect_keys(raw: Mapping[str, Any]) -> list[str]:
         if SUSPECT.search(key):
             found.append(key)
     return sorted(found)
+
+
+def _holds_all(raw: Mapping[str, Any]) -> bool:
+    """Whether a window is as long as the longest context, so that it never drops a token."""
+    window, longest = raw.get("sliding_window"), raw.get("max_position_embeddings")
+    return isinstance(window, int) and isinstance(longest, int) and window >= longest > 0
 
 
 def _text_section(c: Config) -> Config:

@@ -120,6 +120,25 @@ def test_types_of_remote_code(keys: dict[str, Any], parameters: int, per_token: 
 
 
 @pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("THUDM--glm-4-9b.json", "vision_config"),
+        ("mlc-preset--qwen.json", "visual"),
+        ("Qwen--Qwen2-7B.json", "mm_vision_tower"),
+    ],
+)
+def test_an_encoder_that_is_not_counted_is_said(name: str, key: str) -> None:
+    """GLM-4V, Qwen-VL and LLaVA's own class keep the type of their language model."""
+    config = json.loads((CONFIGS / name).read_text(encoding="utf-8"))
+    alone, seeing = read_config(config), read_config(config | {key: {"hidden_size": 1792}})
+
+    assert alone.weights is not None
+    assert seeing.weights is not None
+    assert alone.weights.parameters == seeing.weights.parameters
+    assert f"what {key} names is not counted" in seeing.warnings[-1]
+
+
+@pytest.mark.parametrize(
     "blocks",
     [None, {}, [], [1], [{"attention": {"no_op": True}}], [{"attention": [], "ffn": {}}]],
 )

@@ -176,12 +176,14 @@ def _mlx(q: Mapping[str, Any], c: Config, depth: int) -> Shares:
     mlx-lm 0.32.0, utils.py, quantize_model: an entry is other parameters, or false.
     """
     entries = [(name, found) for name, found in counted(q) if "." in name or name == "lm_head"]
-    shares: dict[str, tuple[tuple[Scheme, float], ...]] = {}
-    for role in LINEAR_ROLES - ALWAYS_PLAIN | MLX_OUTSIDE.keys():
-        parts = {_mlx_scheme(q): 1.0 - _named(role, [name for name, _ in entries], depth)}
-        for scheme, names in _mlx_groups(entries).items():
-            parts[scheme] = parts.get(scheme, 0.0) + _named(role, names, depth)
-        shares[role] = tuple(part for part in parts.items() if part[1] > 0)
+    names = [name for name, _ in entries]
+    roles = LINEAR_ROLES - ALWAYS_PLAIN | MLX_OUTSIDE.keys()
+    shares: Shares = {role: ((_mlx_scheme(q), 1.0 - _named(role, names, depth)),) for role in roles}
+    for scheme, own in list(_mlx_groups(entries).items())[:MAX_GROUPS]:
+        for role in roles:
+            part = _named(role, own, depth)
+            if part > 0:
+                shares[role] = (*shares[role], (scheme, part))
     return shares
 
 

@@ -11,10 +11,13 @@ from kvplan.readers.config import Config
 from kvplan.readers.families.base import NO_OPTIONS, Decoder, Family, Options
 from kvplan.readers.families.registry import family_of
 from kvplan.readers.traits import traits
-from kvplan.readers.unknown import Assumed, assumed
+from kvplan.readers.unknown import assumed
+from kvplan.readers.untold import nameless, untold_type
 from kvplan.readers.weighing import weigh
 
 DEPTH = "num_hidden_layers"
+TOWERS = ("vision_config", "visual", "mm_vision_tower", "audio_config")
+SHAPE = (DEPTH, "num_attention_heads", "hidden_size")
 
 
 def read_config(
@@ -44,12 +47,15 @@ def read_config(
     warnings: tuple[str, ...] = ()
     section = c
     if family is None:
-        family, confidence = Assumed(), "assumed"
-        section, warnings = assumed(c, everything_full=assume == "full")
+        confidence = "assumed"
+        family, section, warnings = assumed(c, everything_full=assume == "full")
     elif isinstance(family, Decoder):
         section = _own_section(c)
+        warnings = _defaulted(section)
     found = family.describe(section, options)
     weights, said = weigh(c, found)
+    if isinstance(family, Decoder) and weights is not None:
+        said = said + _uncounted_towers(c)
     if options.encoder_tokens is not None and found.encoder_tokens is None:
         said = (*said, "The model has no encoder whose length counts: --encoder-tokens is unused.")
     return Model(
@@ -64,7 +70,7 @@ def read_config(
         hidden_size=found.hidden_size,
         encoder_tokens=found.encoder_tokens,
         confidence=confidence,
-        warnings=warnings + said,
+        warnings=warnings + found.said + said,
         traits=traits(raw, c.model_type, found.max_context_tokens),
         facts=section.facts,
     )
@@ -80,18 +86,33 @@ def root(raw: Mapping[str, Any]) -> Config:
     """The whole file as a config, its type checked."""
     if not isinstance(raw, Mapping):
         raise BadFile(f"A config is an object of keys, and this is a {type(raw).__name__}.")
-    model_type = raw.get("model_type") or _untold_type(raw)
+    model_type = raw.get("model_type") or untold_type(raw)
     if not isinstance(model_type, str) or not model_type or len(model_type) > 100:
-        raise BadFile(
-            "The config names no model_type, so it cannot be told what its keys mean.",
-            'Add "model_type" as a published config.json has it, or pass --set model_type=llama.',
-        )
+        raise nameless()
     return Config(raw, model_type)
 
 
-def _untold_type(raw: Mapping[str, Any]) -> str:
-    """The type of a file that names none and has keys that no other writes."""
-    return "mamba_ssm" if "ssm_cfg" in raw and "d_model" in raw else ""
+def _uncounted_towers(c: Config) -> tuple[str, ...]:
+    """What is said of the encoders that a text model's config names and its family does not read.
+
+    Their code is published beside the weights (GLM-4V, Qwen-VL, LLaVA's own classes).
+    """
+    named = [key for key in TOWERS if c.raw.get(key) and key not in c.read]
+    if not named:
+        return ()
+    alone = "Parameters are those of the language model alone"
+    return (f"{alone}: what {' and '.join(named)} names is not counted.",)
+
+
+def _defaulted(c: Config) -> tuple[str, ...]:
+    """What is said of a model whose shape is its class's alone: often a type that is not its own.
+
+    A published config gives at least one of these keys.
+    """
+    if any(c.in_file(key) or not c.has(key) for key in SHAPE):
+        return ()
+    named = ", ".join(SHAPE)
+    return (f"The config gives none of {named}: all are the class defaults of {c.model_type}.",)
 
 
 def architecture(raw: Mapping[str, Any]) -> str:

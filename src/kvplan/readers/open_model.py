@@ -185,7 +185,7 @@ class _Reading:
             ggufs = sorted(path.glob("*.gguf"))
             if ggufs:
                 return self.gguf(ggufs[0])
-            raise BadFile(f"The folder {path} has no config.json and no .gguf file.")
+            config = _other_config(path)
         model = self.config(
             parse_object(read_bounded(config), str(config)), path.resolve().name, str(config)
         )
@@ -318,6 +318,14 @@ def _told_by_set(model: Model, overrides: Mapping[str, Any]) -> Model:
         }
 
     return replace(model, facts=facts)
+
+
+def _other_config(folder: Path) -> Path:
+    """A config of another layout, or that of an adapter, which says what it belongs to."""
+    for name in ("params.json", "adapter_config.json"):
+        if (folder / name).exists():
+            return folder / name
+    raise BadFile(f"The folder {folder} has no config.json and no .gguf file.")
 
 
 def _name_of(path: Path) -> str:

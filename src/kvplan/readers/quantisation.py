@@ -19,6 +19,7 @@ from kvplan.readers.module_patterns import counted, is_all, share, strings
 # published recipe unless it says otherwise.
 ALWAYS_PLAIN = frozenset({w.ROUTER, w.TOWER, w.PROJECTOR, w.ENCODER, w.HEAD})
 EXPERTS = frozenset({w.EXPERT_IN, w.EXPERT_OUT})
+MLX_OUTSIDE = {w.EMBEDDING: "embed_tokens", w.HEAD: "lm_head"}
 MAX_GROUPS = 16  # a published recipe has up to four
 
 FP8_BLOCK = Scheme(name="fp8 blocks", bits=8, block_rows=128, block_cols=128, scale_bytes=4)
@@ -34,6 +35,8 @@ NF4_DOUBLE = Scheme(name="nf4 double", bits=4, block_cols=64, scale_bytes=1)
 INT8_ROW = Scheme(name="int8", bits=8, scale_bytes=4)
 TERNARY = Scheme(name="packed ternary", bits=2, block_rows=WHOLE, per_tensor_bytes=2)
 
+# Keys of a recipe; mlx-lm 0.32.0, utils.py, quantize_model, writes the last, and it twice.
+SECTIONS = ("quantization_config", "compression_config", "quantization")
 MODELOPT = {
     "FP8": FP8_TENSOR, "NVFP4": NVFP4, "W4A16_NVFP4": NVFP4, "MXFP8": MXFP8, "MXFP4": MXFP4,
     "FP8_PB_WO": FP8_BLOCK, "FP8_PER_CHANNEL_PER_TOKEN": FP8_CHANNEL,
@@ -47,7 +50,7 @@ def quantised(c: Config, depth: int) -> tuple[Quantised | None, tuple[str, ...]]
         c: the whole config.
         depth: blocks of the model.
     """
-    found = _section(c)
+    key, found = _section(c)
     if found is None:
         return None, ()
     method = _method(found)
@@ -56,17 +59,18 @@ def quantised(c: Config, depth: int) -> tuple[Quantised | None, tuple[str, ...]]
         return None, (
             f"The quantisation {method[:40]!r} is not known: weights are counted in 16 bits.",
         )
-    return Quantised(method=method, shares=_Lazy(reader, found, c, depth)), ()
+    return Quantised(method=method, shares=_Lazy(reader, found, c, depth), told_by=key), ()
 
 
-def _section(c: Config) -> Mapping[str, Any] | None:
-    """The quantisation of the file, or of its language model."""
+def _section(c: Config) -> tuple[str, Mapping[str, Any] | None]:
+    """The quantisation of the file, or of its language model, and the key it stands under."""
     for raw in (c.raw, c.raw.get("text_config")):
         if isinstance(raw, Mapping):
-            found = raw.get("quantization_config") or raw.get("compression_config")
-            if isinstance(found, Mapping) and found:
-                return found
-    return None
+            for key in SECTIONS:
+                found = raw.get(key)
+                if isinstance(found, Mapping) and found:
+                    return key, found
+    return "", None
 
 
 def _method(q: Mapping[str, Any]) -> str:
@@ -74,6 +78,8 @@ def _method(q: Mapping[str, Any]) -> str:
     method = q.get("quant_method")
     if isinstance(method, str) and method:
         return method.lower().replace("_", "-")
+    if "group_size" in q and "bits" in q:
+        return "mlx"
     return "modelopt" if "quant_algo" in q or "config_groups" in q else "unnamed"
 
 
@@ -162,6 +168,50 @@ def _mxfp4(q: Mapping[str, Any], c: Config, depth: int) -> Shares:
 
 def _bitnet(q: Mapping[str, Any], c: Config, depth: int) -> Shares:
     return _everywhere(TERNARY, _kept(q, depth))
+
+
+def _mlx(q: Mapping[str, Any], c: Config, depth: int) -> Shares:
+    """Every linear layer and table, but for the modules that have an entry of their own.
+
+    mlx-lm 0.32.0, utils.py, quantize_model: an entry is other parameters, or false.
+    """
+    entries = [(name, found) for name, found in counted(q) if "." in name or name == "lm_head"]
+    names = [name for name, _ in entries]
+    roles = LINEAR_ROLES - ALWAYS_PLAIN | MLX_OUTSIDE.keys()
+    shares: Shares = {role: ((_mlx_scheme(q), 1.0 - _named(role, names, depth)),) for role in roles}
+    for scheme, own in list(_mlx_groups(entries).items())[:MAX_GROUPS]:
+        for role in roles:
+            part = _named(role, own, depth)
+            if part > 0:
+                shares[role] = (*shares[role], (scheme, part))
+    return shares
+
+
+def _mlx_groups(entries: list[tuple[str, Any]]) -> dict[Scheme, list[str]]:
+    """The modules with parameters of their own, by their scheme."""
+    groups: dict[Scheme, list[str]] = {}
+    for name, found in entries:
+        if isinstance(found, Mapping):
+            groups.setdefault(_mlx_scheme(found), []).append(name)
+    return groups
+
+
+def _mlx_scheme(q: Mapping[str, Any]) -> Scheme:
+    """A 16-bit scale and a 16-bit bias a group, unless the mode is a format's name."""
+    named = MODELOPT.get(str(q.get("mode", "")).upper())
+    if named is not None:
+        return named
+    bits, cols = _whole(q.get("bits"), 4, 16), _whole(q.get("group_size"), 64, 1 << 20)
+    name = f"int{bits} in groups of {cols}"
+    return Scheme(name=name, bits=bits, block_cols=cols, scale_bytes=2, zero_bits=16)
+
+
+def _named(role: str, names: list[str], depth: int) -> float:
+    """The part of a role that names speak of; a table or the head is one module."""
+    outside = MLX_OUTSIDE.get(role)
+    if outside is None:
+        return share(role, names, depth)
+    return float(any(name.endswith(outside) for name in names))
 
 
 def _compressed_tensors(q: Mapping[str, Any], c: Config, depth: int) -> Shares:
@@ -256,6 +306,7 @@ METHODS: dict[str, Reader] = {
     "modelopt": _modelopt,
     "modelopt-fp4": _modelopt,
     "modelopt-mixed": _modelopt,
+    "mlx": _mlx,
 }
 
 

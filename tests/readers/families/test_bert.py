@@ -66,3 +66,32 @@ def test_cross_attention_is_kept_over_a_known_encoder() -> None:
 
     assert 0 == alone.fixed_bytes
     assert 3 * 2 * 10 * 64 * 2 == reading.fixed_bytes
+
+
+ENCODER = {key: value for key, value in BERT.items() if key != "is_decoder"}
+
+
+@pytest.mark.parametrize(
+    ("built", "parameters"),
+    [("BertForMaskedLM", 131_844), ("BertForSequenceClassification", 131_616)],
+)
+def test_an_encoder_keeps_nothing(built: str, parameters: int) -> None:
+    """What transformers 5.24.0 returns and counts; a classifier's own head is left out."""
+    model = read_config({"model_type": "bert", "architectures": [built]} | ENCODER)
+
+    assert model.weights is not None
+    assert (0, parameters) == (
+        model.curve(FORMATS["bf16"]).bytes(64),
+        model.weights.parameters,
+    )
+    assert f"{built} is an encoder" in model.warnings[0]
+
+
+def test_a_bare_model_is_sized_as_a_decoder_and_that_is_said() -> None:
+    """BertModel can be either, and its config says which only by ``is_decoder``."""
+    bare = {"model_type": "bert", "architectures": ["BertModel"]}
+    undecided, decoder = read_config(bare | ENCODER), read_config(bare | BERT)
+
+    assert 49152 == undecided.curve(FORMATS["bf16"]).bytes(64)
+    assert "as an encoder it keeps no cache" in undecided.warnings[0]
+    assert () == decoder.warnings

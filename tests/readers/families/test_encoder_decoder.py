@@ -219,3 +219,19 @@ def test_odd_values_are_refused(case: str) -> None:
 
     with pytest.raises(BadFile, match=words):
         read_config(config)
+
+
+@pytest.mark.parametrize(
+    ("model_type", "built", "parameters"),
+    [("t5", "T5EncoderModel", 68_416), ("umt5", "UMT5EncoderModel", 87_104)],
+)
+def test_an_encoder_alone_keeps_nothing(model_type: str, built: str, parameters: int) -> None:
+    """The text encoders of image models: no cache, and the parameters of one side."""
+    model = read_config({"model_type": model_type, "architectures": [built]} | T5)
+
+    assert model.weights is not None
+    assert (0, parameters) == (
+        model.curve(FORMATS["bf16"]).bytes(64),
+        model.weights.parameters,
+    )
+    assert f"{built} is an encoder" in model.warnings[0]

@@ -255,3 +255,20 @@ def test_entries_of_deepseek_v41_are_kept_by_their_sources() -> None:
     assert 4 * 7 * 512 * 2 + (20 + 41) * (512 + 128) * 2 + 512 * 2 * 2 == found.curve(
         FORMATS["bf16"]
     ).bytes(41)
+
+
+def test_dots_vlm_keeps_what_deepseek_keeps() -> None:
+    """Its keys are those of DeepSeek V3, its encoder published code (SGLang, dots_vlm.py)."""
+    model = read_config({"model_type": "dots_vlm", "vision_config": {"embed_dim": 1536}})
+
+    assert 61 * (512 + 64) * 2 == model.curve(FORMATS["bf16"]).per_token
+    assert model.weights is None
+
+
+def test_kimi_vl_without_its_encoder() -> None:
+    """A copy with the language model's keys alone is sized, and what is left out is said."""
+    text = {"model_type": "deepseek_v3", "num_hidden_layers": 27, "hidden_size": 2048}
+    model = read_config({"model_type": "kimi_vl", "text_config": text})
+
+    assert 27 * (512 + 64) * 2 == model.curve(FORMATS["bf16"]).per_token
+    assert "the config has no vision_config" in model.warnings[0]

@@ -64,6 +64,26 @@ FALCON_40B = {
     "n_head_kv": 8,
     "vocab_size": 65024,
 }
+# bigcode/santacoder: the type of GPT-2, and a class of its own with one KV head.
+SANTACODER = {
+    "model_type": "gpt2",
+    "architectures": ["GPT2LMHeadCustomModel"],
+    "attention_head_type": "multiquery",
+    "n_embd": 2048,
+    "n_head": 16,
+    "n_inner": 8192,
+    "n_layer": 24,
+    "n_positions": 2048,
+    "vocab_size": 49280,
+}
+MPT_GROUPED = {
+    "model_type": "mpt",
+    "attn_config": {"attn_type": "grouped_query_attention", "kv_n_heads": 8},
+    "d_model": 3072,
+    "n_heads": 24,
+    "n_layers": 32,
+    "vocab_size": 32768,
+}
 
 
 @pytest.mark.parametrize(("name", "expected"), PUBLISHED.items(), ids=PUBLISHED)
@@ -81,9 +101,12 @@ def test_published_models(name: str, expected: tuple[int, int | None]) -> None:
         (PHI_3_SMALL, 7_392_272_384, 131_072),
         (CHATGLM_1, 6_173_286_400, 458_752),
         (DECILM, 7_043_551_232, 67 * 2 * 128 * 2),
+        (DECILM | {"model_type": "llama"}, 7_043_551_232, 67 * 2 * 128 * 2),
         (FALCON_40B, 41_303_293_952, 1_966_080),
+        (SANTACODER, 1_124_886_528, 12_288),
+        (MPT_GROUPED, 3_322_088_448, 131_072),
     ],
-    ids=["phi3small", "chatglm-6b", "deci", "RefinedWeb"],
+    ids=["phi3small", "chatglm-6b", "deci", "deci as llama", "RefinedWeb", "santacoder", "mpt"],
 )
 def test_types_of_remote_code(keys: dict[str, Any], parameters: int, per_token: int) -> None:
     """Rules of types that no published config here uses."""
@@ -94,6 +117,25 @@ def test_types_of_remote_code(keys: dict[str, Any], parameters: int, per_token: 
         model.weights.parameters,
         model.curve(FORMATS["bf16"]).per_token,
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("THUDM--glm-4-9b.json", "vision_config"),
+        ("mlc-preset--qwen.json", "visual"),
+        ("Qwen--Qwen2-7B.json", "mm_vision_tower"),
+    ],
+)
+def test_an_encoder_that_is_not_counted_is_said(name: str, key: str) -> None:
+    """GLM-4V, Qwen-VL and LLaVA's own class keep the type of their language model."""
+    config = json.loads((CONFIGS / name).read_text(encoding="utf-8"))
+    alone, seeing = read_config(config), read_config(config | {key: {"hidden_size": 1792}})
+
+    assert alone.weights is not None
+    assert seeing.weights is not None
+    assert alone.weights.parameters == seeing.weights.parameters
+    assert f"what {key} names is not counted" in seeing.warnings[-1]
 
 
 @pytest.mark.parametrize(

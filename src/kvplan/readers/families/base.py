@@ -59,7 +59,8 @@ class Description(NamedTuple):
     """What a family knows of a model.
 
     ``uncounted`` says why ``tensors`` are not all there are, where a config leaves a shape open;
-    ``left_out`` which sections they are without, where a copy has the language model's keys alone.
+    ``left_out`` which sections they are without, where a copy has the language model's keys alone;
+    ``said`` is what else an answer has to say, a sentence each.
     """
 
     blocks: Stack[Block]
@@ -70,6 +71,7 @@ class Description(NamedTuple):
     encoder_tokens: int | None = None
     uncounted: str = ""
     left_out: str = ""
+    said: tuple[str, ...] = ()
 
 
 class Options(NamedTuple):

@@ -1,9 +1,10 @@
 """BERT and its kin as decoders: attention, a network, layer norms, and a head with a transform.
 
 Rules are those of transformers 5.24.0. A model of this kind keeps a cache when it runs as a
-decoder, which is the form that is described; one in an encoder-decoder attends to the encoder as
-well where ``add_cross_attention`` is on. ``backbone`` is the model without its head, as it is built
-for an encoder.
+decoder, which is the form that is described unless the config names a class that is an encoder (a
+masked model, a classifier). The bare model is either: it is described as a decoder, and that is
+said. A decoder in an encoder-decoder attends to the encoder as well where ``add_cross_attention``
+is on. ``backbone`` is the model without its head, as it is built for an encoder.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ from kvplan.readers.families.base import (
     Options,
     Weights,
 )
+from kvplan.readers.families.encoder_alone import as_encoder, named_class
 from kvplan.readers.families.encoder_decoder import equal_heads, reading_encoder
+
+DECODING = ("LMHeadModel", "ForCausalLM", "Decoder")  # classes that run as a decoder
 
 
 class Bert(Decoder):
@@ -42,7 +46,21 @@ class Bert(Decoder):
 
     def describe(self, c: Config, options: Options = NO_OPTIONS) -> Description:
         """The decoder, with a cache over the encoder where the asker says how long that is."""
-        return reading_encoder(super().describe(c, options), c, self.heads(c), options)
+        found = super().describe(c, options)
+        name = named_class(c)
+        if name and not name.endswith(DECODING) and not c.flag("is_decoder"):
+            found = self.without_decoder(c, found, name)
+        return reading_encoder(found, c, self.heads(c), options)
+
+    def without_decoder(self, c: Config, found: Description, name: str) -> Description:
+        """The class ``name``: a masked model has the decoder's head, a classifier its own."""
+        if name.endswith("Model"):
+            said = f"{name} is sized as the decoder it can be: as an encoder it keeps no cache."
+            return found._replace(said=(said,))
+        if name.endswith("ForMaskedLM"):
+            return as_encoder(found, name)
+        said = f"Parameters are those without the head of {name}."
+        return as_encoder(found._replace(tensors=self.backbone(c)), name, said)
 
     def backbone(self, c: Config) -> Weights:
         """The model without a head, and with the pooler that its class adds by default."""

@@ -21,13 +21,19 @@ from kvplan.readers.families.base import (
     Decoder,
     Description,
     Heads,
+    Mixer,
     Options,
     Weights,
 )
+from kvplan.readers.families.nas import KV_HEADS_BY_LAYER, mixers_by_kv_heads
 
 
 class Llama(Decoder):
     """Attention, gated MLP, two RMS norms."""
+
+    def mixers(self, c: Config) -> Stack[Mixer]:
+        """The same attention in each block, unless a list gives each its number of KV heads."""
+        return mixers_by_kv_heads(self, c) if c.has(KV_HEADS_BY_LAYER) else super().mixers(c)
 
 
 class Arcee(Llama):

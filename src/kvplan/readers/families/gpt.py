@@ -77,6 +77,15 @@ class Gpt2(CrossReading):
     positions = True
     inner_key = "n_inner"
 
+    def heads(self, c: Config) -> Heads:
+        """One KV head where ``attention_head_type`` says so.
+
+        bigcode/santacoder, modeling_gpt2_mq.py: a class of its own that keeps the type ``gpt2``.
+        """
+        usual = super().heads(c)
+        shared = c.text("attention_head_type") == "multiquery"
+        return usual._replace(kv=1) if shared else usual
+
 
 class GptBigCode(Gpt2):
     """One KV head for all queries, unless ``multi_query`` is off."""
@@ -160,6 +169,14 @@ class Mpt(Gpt):
     attention_bias = False
     mlp_bias = False
     context_key = "max_seq_len"
+
+    def heads(self, c: Config) -> Heads:
+        """``attn_config.kv_n_heads`` (replit/replit-code-v1_5-3b), where transformers reads none.
+
+        llama.cpp of February 2025, convert_hf_to_gguf.py, MPTModel.
+        """
+        usual = super().heads(c)
+        return usual._replace(kv=c.section("attn_config").whole("kv_n_heads", usual.query))
 
 
 class Opt(Gpt):

@@ -12,15 +12,15 @@ from typing import Any, TypeVar
 
 from kvplan.core import weights as w
 from kvplan.core.errors import BadFile
-from kvplan.core.layers import NoCache
 from kvplan.core.stack import Stack
 from kvplan.core.units import round_up
 from kvplan.readers.config import Config
 from kvplan.readers.families import parts
 from kvplan.readers.families.base import Decoder, Heads, Mixer, Weights, attention_cache
+from kvplan.readers.families.encoder_alone import NOTHING_KEPT
 
 T = TypeVar("T")
-NOTHING_KEPT = (NoCache(),)
+KV_HEADS_BY_LAYER = "num_key_value_heads_per_layer"
 INNER_MULTIPLE = 256
 MOST_MULTIPLE = 1000  # no network is near that many times as wide as its model
 
@@ -103,16 +103,28 @@ class DeciLm(Decoder):
     mlp_bias = False
 
     def mixers(self, c: Config) -> Stack[Mixer]:
-        """One attention a number of KV heads (modeling_decilm.py, DeciLMAttention)."""
-        numbers, count = c.wholes("num_key_value_heads_per_layer", least=1), self.depth(c)
-        if len(numbers) != count:
-            raise BadFile(
-                f"The config's num_key_value_heads_per_layer has {len(numbers)} layers and "
-                f"num_hidden_layers is {count}."
-            )
-        return Stack.named(numbers, {kv: self.grouped(c, kv) for kv in dict.fromkeys(numbers)})
+        """One attention a number of KV heads."""
+        return mixers_by_kv_heads(self, c)
 
-    def grouped(self, c: Config, kv: int) -> Mixer:
-        """An attention with this number of KV heads."""
-        heads = self.heads(c)._replace(kv=kv)
-        return Mixer((attention_cache(heads),), self.attention_weights(c, heads))
+
+def mixers_by_kv_heads(family: Decoder, c: Config) -> Stack[Mixer]:
+    """A family's attention, once for each number of KV heads that the config lists.
+
+    modeling_decilm.py, DeciLMAttention; the first DeciLM has the type ``llama``.
+
+    Raises:
+        BadFile: the list does not have a number for each layer.
+    """
+    numbers, count = c.wholes(KV_HEADS_BY_LAYER, least=1), family.depth(c)
+    if len(numbers) != count:
+        raise BadFile(
+            f"The config's {KV_HEADS_BY_LAYER} has {len(numbers)} layers and "
+            f"num_hidden_layers is {count}."
+        )
+    usual = family.heads(c)
+    shapes = {kv: usual._replace(kv=kv) for kv in dict.fromkeys(numbers)}
+    built = {
+        kv: Mixer((attention_cache(heads),), family.attention_weights(c, heads))
+        for kv, heads in shapes.items()
+    }
+    return Stack.named(numbers, built)

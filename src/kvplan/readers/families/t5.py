@@ -10,7 +10,8 @@ from kvplan.core import weights as w
 from kvplan.core.errors import BadFile
 from kvplan.readers.config import Config
 from kvplan.readers.families import parts
-from kvplan.readers.families.base import Heads, Weights
+from kvplan.readers.families.base import NO_OPTIONS, Description, Heads, Options, Weights
+from kvplan.readers.families.encoder_alone import as_encoder, keeping_nothing, named_class
 from kvplan.readers.families.encoder_decoder import EncoderDecoder
 from kvplan.readers.towers import vit
 
@@ -21,6 +22,16 @@ class T5(EncoderDecoder):
     """Tables and head are always one tensor (configuration_t5.py, __post_init__)."""
 
     relative_everywhere: bool = False
+
+    def describe(self, c: Config, options: Options = NO_OPTIONS) -> Description:
+        """Both sides, or the encoder alone where the config names such a class."""
+        found = super().describe(c, options)
+        name = named_class(c)
+        if not name.endswith("EncoderModel"):
+            return found
+        tensors = (*parts.embedding(self.vocab(c), self.hidden(c)), *self.encoder(c))
+        blocks = keeping_nothing(c.layers("num_layers"))
+        return as_encoder(found._replace(blocks=blocks, tensors=tensors, encoder_tokens=None), name)
 
     def tables(self, c: Config, alone: bool) -> Weights:
         """The shared table, and one for each side where it is not tied."""

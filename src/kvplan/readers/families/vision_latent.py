@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kvplan.readers.config import Config
 from kvplan.readers.families import parts
-from kvplan.readers.families.base import Weights
-from kvplan.readers.families.composite import Composite
+from kvplan.readers.families.base import NO_OPTIONS, Description, Options, Weights
+from kvplan.readers.families.composite import Composite, described
 from kvplan.readers.families.vision import projections
 
 
@@ -34,6 +34,12 @@ class KimiVL(Composite):
     """
 
     text_type = "deepseek_v3"
+
+    def describe(self, c: Config, options: Options = NO_OPTIONS) -> Description:
+        """No class gives a vision model where the config has none: then it is left out."""
+        if c.names_section("vision_config"):
+            return super().describe(c, options)
+        return described(self.text_part(c), options)._replace(left_out="vision_config")
 
     def joint(self, c: Config, text: Config) -> Weights:
         """The norm is before the patches are joined."""

@@ -28,6 +28,12 @@ class TextOfFile(Family):
         return uncounted(described(Config(c.raw, self.text_type, c.path), options), c)
 
 
+class DotsVlm(TextOfFile):
+    """dots.vlm1: DeepSeek V3 with an encoder in front (SGLang, models/dots_vlm.py)."""
+
+    text_type = "deepseek_v3"
+
+
 class Phi3Vision(Phi3):
     """Phi 3 with CLIP's large transformer for images, whose shape its code fixes.
 

@@ -106,3 +106,13 @@ def test_an_engine_that_a_card_is_too_old_for_is_told() -> None:
     found = kvplan.fit("llama-3.1-8b", gpu="v100-sxm-32gb", max_model_len=2048, context="2k")
 
     assert any("needs compute capability 7.5" in said for said in found.warnings)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "gpus", "told"),
+    [("h200", 8, False), ("h200", 16, True), ("gb10", 2, True), ("gb200", 64, False)],
+)
+def test_more_cards_than_a_host_has_are_told(gpu: str, gpus: int, *, told: bool) -> None:
+    found = kvplan.fit("deepseek-v3", gpu=gpu, gpus=gpus, engine="sglang", context="8k")
+
+    assert told == any("goes over a network" in said for said in found.warnings)

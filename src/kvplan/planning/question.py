@@ -26,7 +26,7 @@ from kvplan.engines.registry import engine_of
 from kvplan.engines.weight_words import said_of_word
 from kvplan.planning.cost.pricing import LIST, Pricing
 from kvplan.planning.speed.measured import check, read_calibration
-from kvplan.planning.support import refusal
+from kvplan.planning.support import beyond_a_host, refusal
 from kvplan.readers import mig, unified
 from kvplan.readers.devices import find_device
 from kvplan.readers.families.base import Options
@@ -132,6 +132,7 @@ def ask(
             *said,
             *([unified.SHARED.format(device.title)] if _shares(device, free) else []),
             *_vendor_warning(spoken, device),
+            *_host_warning(device, cards),
             *([] if pricing is LIST else pricing.untold([device])),
             *_context_warning(found, tokens),
             *_memory_unit_warning(gpu_memory),
@@ -254,6 +255,11 @@ def _vendor_warning(engine: Engine, device: Device) -> list[str]:
         return [f"{engine.name} has no kernels for {device.title}: planned as if it had."]
     said = refusal(engine.name, device)
     return [] if said is None else [f"{said}: planned as if it ran."]
+
+
+def _host_warning(device: Device, cards: int) -> list[str]:
+    said = beyond_a_host(device, cards)
+    return [] if said is None else [said]
 
 
 def _context_warning(model: Model, tokens: int) -> list[str]:

@@ -26,6 +26,12 @@ OLDER: Final = (
     (re.compile(r"v100"), 7.0),
     (re.compile(r"\bt4\b|rtx-20"), 7.5),
 )
+# The largest host that is common of cards in slots or on a baseboard; a smaller host is --max-gpus.
+HOST_CARDS: Final = 8
+# Cards that one host has, where it is no box of eight: superchips and desktops one, NVL2 two, a
+# compute tray of NVL72 four (MLPerf's systems of GB200 and GB300, accelerators_per_node).
+FEWER: Final = {"gh200": 1, "gh200-144gb": 2, "gb10": 1, "gb200": 4, "gb300": 4}
+LINKED: Final = {"gb200": 72, "gb300": 72}  # trays of one rack, by the same link
 SERVED_BY_VLLM: Final = ("NVIDIA", "AMD", "Intel")
 PLUGINS: Final = re.compile(r"gaudi|max-1550")  # served by a plugin that is not modelled
 CPUS: Final = ("CPU",)
@@ -37,6 +43,25 @@ FALLBACK: Final = "llama.cpp"
 def capability(device: Device) -> float:
     """A CUDA device's compute capability, 8.0 for all that have it or more."""
     return next((level for name, level in OLDER if name.search(device.kind)), AMPERE)
+
+
+def host_cards(device: Device) -> int:
+    """Cards that one host has."""
+    if device.unified_memory or device.sliced:
+        return 1
+    return FEWER.get(device.kind, HOST_CARDS)
+
+
+def beyond_a_host(device: Device, cards: int) -> str | None:
+    """What is said of so many cards; None where one link joins them all."""
+    most = LINKED.get(device.kind, host_cards(device))
+    if cards <= most:
+        return None
+    host = "one" if most == 1 else f"{most:,}"
+    return (
+        f"A host has {host} of {device.title} as a rule: what {cards:,} exchange goes over a "
+        "network, which is not modelled (its speed is taken as the cards' own link)."
+    )
 
 
 def refusal(engine: str, device: Device) -> str | None:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from kvplan.core.errors import BadValue
 from kvplan.planning.advise.outcome import Outcome
-from kvplan.planning.advise.serving import host_cards
+from kvplan.planning.support import host_cards
 
 COMMAND: Final = "command"
 COMPOSE: Final = "compose"

@@ -25,7 +25,6 @@ from kvplan.planning.advise.serving import (
     LAYERED,
     SQUEEZED,
     Layout,
-    host_cards,
     layouts,
     ranks_of,
 )
@@ -34,6 +33,7 @@ from kvplan.planning.cost.pricing import Pricing, Rate
 from kvplan.planning.support import (
     DATACENTRE,
     FALLBACK,
+    host_cards,
     refusal,
     takes_fp8_cache,
     weights_refusal,

@@ -16,14 +16,10 @@ from kvplan.core import weights as w
 from kvplan.core.device import Device
 from kvplan.core.model import Model
 from kvplan.core.sharding import divides
+from kvplan.planning.support import host_cards
 
 SIZES: Final = (1, 2, 4, 8)
 STAGES: Final = (1, 2, 4)
-# The largest host that is common of cards in slots or on a baseboard; a smaller host is --max-gpus.
-HOST_CARDS: Final = 8
-# Cards that one host has, where it is no box of eight: superchips and desktops one, NVL2 two, a
-# compute tray of NVL72 four (MLPerf's systems of GB200 and GB300, accelerators_per_node).
-FEWER: Final = {"gh200": 1, "gh200-144gb": 2, "gb10": 1, "gb200": 4, "gb300": 4}
 MOST_CARDS: Final = 16  # of one replica: two hosts, as stages
 ROOM: Final = 0.8  # of a host's memory that weights may take, so that a cache is worth its name
 LAYERED: Final = ("llama.cpp", "ik_llama.cpp", "ollama")
@@ -68,13 +64,6 @@ class Layout(NamedTuple):
         """``TP4``, ``TP8 × PP2``, ``TP2 × DP4 EP``."""
         parts = [f"{n}{k}" for n, k in (("TP", self.tp), ("PP", self.pp), ("DP", self.dp)) if k > 1]
         return (" × ".join(parts) or "1 card") + (" EP" if self.experts else "")
-
-
-def host_cards(device: Device) -> int:
-    """Cards that one host has."""
-    if device.unified_memory or device.sliced:
-        return 1
-    return FEWER.get(device.kind, HOST_CARDS)
 
 
 def layouts(model: Model, engine: str, device: Device, most: int) -> Iterator[Layout]:

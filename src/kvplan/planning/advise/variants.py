@@ -22,6 +22,10 @@ COPIED: Final = re.compile(
     r"int4|int8|4bit|quantized\.w\d+a\d+|autoround)(?=$|[-_])",
     re.IGNORECASE,
 )
+# What it says of the training: a date of release among them.
+TRAINED: Final = re.compile(
+    r"instruct|thinking|chat|base|it|coder|code|math|reasoning|distill|\d{4}", re.ASCII
+)
 NEAR: Final = 0.1  # of the parameters
 # Made on loading, by engine (vLLM: --quantization fp8; SGLang: the same); llama.cpp serves files
 # that llama-quantize makes.
@@ -80,11 +84,23 @@ def _base(name: str) -> str:
     return catalogue.fold(COPIED.sub("", name.rpartition("/")[2]))
 
 
+def _training(name: str) -> frozenset[str]:
+    """The words of a name that say what was trained, not how it is stored."""
+    words = re.split(r"[^a-z0-9]+", COPIED.sub("", name.rpartition("/")[2]).lower())
+    return frozenset(filter(TRAINED.fullmatch, words))
+
+
 def copies(model: Model) -> Iterator[Variant]:
-    """Published copies in the catalogue: the same name but for the format, and the same layers."""
-    asked = _base(model.name)
+    """Published copies in the catalogue: the same name but for the format, and the same layers.
+
+    A name that says another training (``-Instruct``, ``-Thinking-2507``) is another model, whatever
+    its shapes.
+    """
+    asked, trained = _base(model.name), _training(model.name)
     for name, base, of in _names():
         if name == model.name or not (base == asked or of == model.name):
+            continue
+        if _training(name) != trained:
             continue
         try:
             found = open_model(name, offline=True)

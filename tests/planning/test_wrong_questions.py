@@ -116,3 +116,9 @@ def test_more_cards_than_a_host_has_are_told(gpu: str, gpus: int, *, told: bool)
     found = kvplan.fit("deepseek-v3", gpu=gpu, gpus=gpus, engine="sglang", context="8k")
 
     assert told == any("goes over a network" in said for said in found.warnings)
+
+
+def test_an_acceptance_without_drafts_says_nothing() -> None:
+    found = kvplan.fit("llama-3.1-8b", gpu="h200", acceptance=0.5)
+
+    assert "--acceptance says nothing: the engine is not started with drafts." in found.warnings

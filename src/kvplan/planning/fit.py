@@ -19,6 +19,7 @@ from kvplan.planning.levers import Lever, levers_of
 from kvplan.planning.nearest import nearest
 from kvplan.planning.question import Question, ask
 from kvplan.planning.speed import NO_WORKLOAD, SpeedBound, Workload, speed_bound, workload_of
+from kvplan.planning.speed.speculation import drafting_of
 from kvplan.planning.tiers import TierAnswer, tiers_of
 from kvplan.readers.open_model import ModelSource
 
@@ -42,7 +43,15 @@ class FitAnswer(Answer):
     def warnings(self) -> tuple[str, ...]:  # type: ignore[override]
         """What was assumed on the way."""
         apart = self.prefill.warnings if self.prefill else ()
-        return self.question.warnings + apart + self.plan.warnings
+        return self.question.warnings + apart + self.plan.warnings + self._unheard
+
+    @property
+    def _unheard(self) -> tuple[str, ...]:
+        """What was asked and says nothing of this plan."""
+        acceptance = self.workload.acceptance
+        if acceptance is None or drafting_of(self.plan, acceptance) is not None:
+            return ()
+        return ("--acceptance says nothing: the engine is not started with drafts.",)
 
     @property
     def wanted(self) -> int:

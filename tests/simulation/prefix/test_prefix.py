@@ -280,6 +280,8 @@ def test_seconds() -> None:
         ([[1]], {"warm_up": 1.0}, BadValue, "--warm-up"),
         ([[1]], {"pool_blocks": "x"}, BadQuestion, "x"),
         ([[1]], {"pool": "1GiB"}, BadValue, "--model"),
+        ([[1]], {"gpu": "h200"}, BadValue, "--gpu says how long prompts take of a model"),
+        ([[1]], {"price": 3, "model": "llama-3.1-8b"}, BadValue, "--price is of a card"),
         ([[1]], {"engine": "llama.cpp", "pool_blocks": 9}, BadValue, "slots"),
         ([[1]], {"api": "nobody/nothing"}, UnknownName, "nobody"),
         (["a"], {"tokenizer": "missing.json"}, BadValue, "is no file"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from kvplan.core.errors import BadValue
 from kvplan.planning.fit import FitAnswer, fit
 
 HYBRID = (
@@ -41,8 +42,13 @@ def planned(engine: str, model: Any, gpu: str | None, **asked: Any) -> Planned |
     """The plan, where a model and a card are named; of no engine as of vLLM.
 
     Raises:
-        BadQuestion: a model or card that is not known.
+        BadQuestion: a model or card that is not known, or one without the other where only both
+            say anything.
     """
+    if model is None and gpu is not None:
+        raise BadValue("--gpu says how long prompts take of a model.", "Pass --model too.")
+    if gpu is None and asked.get("price") is not None:
+        raise BadValue("--price is of a card's time.", "Pass --model and --gpu too.")
     if model is None or gpu is None:
         return None
     return Planned(fit(model, engine="vllm" if engine == "none" else engine, gpu=gpu, **asked))

@@ -135,6 +135,12 @@ class SpeedEstimate:
                 f"Closed loop: {self.served.batch:,.0f} run at once; each client's prompt goes "
                 f"{order} decode steps, which makes {format_seconds(self.served.tpot_s)} a token."
             )
+            if not found.batching.apart:
+                lines.append(
+                    "Lengths are taken to vary about the asked ones: clients of equal ones come in "
+                    "waves and wait longer for their first tokens, which kvplan simulate steps "
+                    "through."
+                )
         return lines
 
     def to_dict(self) -> dict[str, Any]:

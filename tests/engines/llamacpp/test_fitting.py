@@ -118,3 +118,18 @@ def test_slots_and_capacity() -> None:
     assert (8192, 0) == (found.longest(4), found.longest(5))
     assert "there are 4" in (found.shortfall(8192, 5) or "")
     assert "a slot has 8,192" in (found.shortfall(9000, 4) or "")
+
+
+@pytest.mark.parametrize(
+    ("gpu", "quantization", "starts"),
+    [("gb10", "BF16", False), ("gb10", "Q4_K_M", True), ("rtx-4090", "BF16", True)],
+)
+def test_one_memory_is_given_once(gpu: str, quantization: str, *, starts: bool) -> None:
+    """A 70B in 16 bits is no 122 GiB of a GB10 and 15 GiB of its host, which is the same memory."""
+    found = kvplan.fit(
+        "llama-3.3-70b", gpu=gpu, engine="llama.cpp", np=1, ctx_size=8192, offline=True,
+        quantization=quantization,
+    )  # fmt: skip
+
+    assert starts == found.plan.starts
+    assert starts or "one memory of 121.6 GiB" in (found.reason or "")

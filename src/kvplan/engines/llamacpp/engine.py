@@ -22,7 +22,7 @@ from kvplan.engines.llamacpp.levers import changes_of
 from kvplan.engines.llamacpp.placement import shares_of
 from kvplan.engines.llamacpp.plan import LlamaPlan
 from kvplan.engines.llamacpp.prints import cache_lines
-from kvplan.engines.llamacpp.report import cell_pool, command, ledger, refusal
+from kvplan.engines.llamacpp.report import cell_pool, command, ledger, refusal, room_needed
 from kvplan.engines.llamacpp.rules import (
     IK_MLA_DEFAULT,
     IK_VERSIONS,
@@ -75,7 +75,7 @@ class LlamaCpp(Engine):
         request = _request_of(model, node, asked, geometry, settings, choose)
         fitted = self._fitted(model, node, asked, request, choose)
         layout = fitted.layout
-        starts = layout.fullest.total <= node.available_bytes
+        starts = room_needed(layout, node) <= node.available_bytes
         host_cache = choose("--cache-ram", HOST_CACHES.at(known.version))
         return LlamaPlan(
             engine=self.name,

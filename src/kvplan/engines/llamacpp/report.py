@@ -120,9 +120,29 @@ def cell_pool(layout: Layout, asked: Asked) -> CellPool:
     )
 
 
+def room_needed(layout: Layout, node: Node) -> int:
+    """What of the card's memory is taken: where it is all that the system has, the host's too.
+
+    A Mac's GPU is given a part of its memory, and the host has the rest.
+    """
+    shared = node.device.unified_memory and node.device.vendor != "Apple"
+    return layout.fullest.total + (_host_bytes(layout) if shared else 0)
+
+
+def _host_bytes(layout: Layout) -> int:
+    host = layout.host
+    return host.weights + host.cache + host.compute.num_bytes + host.output
+
+
 def refusal(layout: Layout, node: Node) -> str:
     """Why it does not start, and the nearest values that do."""
     card = layout.fullest
+    if card.total <= node.available_bytes:
+        return (
+            f"{node.device.title} has one memory of {format_bytes(node.available_bytes)} for "
+            f"itself and the host: {format_bytes(card.total)} for the GPU and "
+            f"{format_bytes(_host_bytes(layout))} for the host are more."
+        )
     said = (
         f"A card needs {format_bytes(card.total)} and has {format_bytes(node.available_bytes)}: "
         f"weights {format_bytes(card.weights)}, caches {format_bytes(card.cache)}, graph about "

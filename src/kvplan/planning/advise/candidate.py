@@ -102,7 +102,8 @@ def size(candidate: Candidate, goal: Goal, traffic: Traffic, rate: Rate | None) 
     if pace is None:
         return _failed(candidate, rate, plan, "its speed is not known")
     if not pace.computes:
-        return _failed(candidate, rate, plan, "what it computes a second is in no source")
+        why = "what it computes a second is in no source"
+        return replace(_failed(candidate, rate, plan, why), sequences=sequences)
     replica = Replica(
         cost=pace.cost,
         batching=pace.batching,

@@ -11,6 +11,7 @@ from kvplan.logs.findings import find
 from kvplan.logs.infer import infer, two_lengths
 from kvplan.logs.ledger import ledger_of
 from kvplan.logs.read import read_log
+from kvplan.logs.versions import likely_version
 
 POOL = "GPU KV cache size: 1,000 tokens\nMaximum concurrency for 500 tokens per request: 2.00x"
 
@@ -77,6 +78,7 @@ MEANINGS = [
     ("vLLM API server version 0.21.0\n" + POOL, "concurrency × max_model_len"),
     ("INFO 01-01 00:00:00 [kv_cache_utils.py:1319] " + POOL, "blocks ÷ groups"),
     ("INFO 01-01 00:00:00 [kv_cache_utils.py:2400] " + POOL, "concurrency × max_model_len"),
+    ("vLLM API server version 0.20.1\n" + POOL, "concurrency × max_model_len"),
 ]
 
 
@@ -86,6 +88,36 @@ def test_what_tokens_mean(text: str, means: str) -> None:
     found = {row.name: row.value for row in infer(start_of(text))}
 
     assert str(found["kv_tokens_means"]).startswith(means)
+
+
+# Lines of kv_cache_utils.py: of the tokens and of the concurrency, None where it is not printed.
+PRINTED: list[tuple[int, int | None, str]] = [
+    (566, 569, "0.8.5"),  # vllm-project/vllm 0.8.3, before the oldest that is listed
+    (1199, 1204, "0.11.0"),  # builds between 0.11.0 and 0.11.1
+    (1708, 1709, "0.20.1"),
+    (1710, 1711, "0.21.0"),
+    (1710, None, "0.21.0"),
+    (1711, 1716, "0.20.0"),
+    (1713, 1718, "0.20.0"),  # 0.20.1rc1.dev16
+    (1734, 1735, "0.22.0"),
+    (2147, 2148, "0.24.0"),
+    (2236, 2237, "0.27.0"),
+    (2328, 2328, "0.32.0"),
+    (2396, 2396, "0.30.0"),
+]
+
+
+@pytest.mark.parametrize(("tokens", "concurrency", "version"), PRINTED)
+def test_the_release_that_printed(tokens: int, concurrency: int | None, version: str) -> None:
+    """Where the two prints stand tells the release; between releases their distance the side."""
+    size, most = POOL.splitlines()
+    stamp = "INFO 05-06 07:59:17 [kv_cache_utils.py:{}] {}"
+    lines = [stamp.format(tokens, size)]
+    lines += [stamp.format(concurrency, most)] if concurrency else []
+    likely = likely_version(start_of("\n".join(lines)))
+
+    assert likely is not None
+    assert (version, False) == (likely.version, likely.stated)
 
 
 def test_two_lengths() -> None:

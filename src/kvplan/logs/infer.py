@@ -19,7 +19,7 @@ from kvplan.logs.versions import likely_version
 
 # Printed tokens of models with one kind of layer differ from concurrency × length by rounding only.
 SAME = 0.02
-V1_SINCE, CONCURRENCY_SINCE = Version((0, 8)), Version((0, 21))
+V1_SINCE, CONCURRENCY_SINCE = Version((0, 8)), Version((0, 20, 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def divided(pool: LoggedPool) -> float | None:
 
 
 def _meaning(start: Start, pool: LoggedPool) -> Iterator[Inferred]:
-    """What vLLM means by its tokens, which changed (v1/core/kv_cache_utils.py 0.20 and 0.21)."""
+    """What vLLM means by its tokens, which changed (v1/core/kv_cache_utils.py 0.20.0 and 0.20.1)."""
     likely = likely_version(start)
     if start.engine != "vllm" or not pool.tokens or likely is None:
         return

@@ -21,6 +21,9 @@ _ARGUMENTS = ("non-default args: ", "args: Namespace")
 # Blocks that an engine allocates for a trial while it measures its graphs (0.19 on).
 TRIAL_BLOCKS = 512
 
+# Figures whose place in kv_cache_utils.py tells the release, by the fact that it is.
+PRINTED_BY = {"kv_tokens": "kv_cache_utils_line", "max_concurrency": "kv_cache_utils_next_line"}
+
 _WHOLE = frozenset({
     "max_model_len", "tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size",
     "max_num_seqs", "max_num_batched_tokens", "block_size",
@@ -99,10 +102,11 @@ class VllmReader(Reader):
 
 
 def _printed_by(line: Line, found: Fact) -> Iterator[Fact]:
-    """The line of the source that printed the pool: each release has another."""
+    """The lines of the source that printed the pool: each release has others."""
     file, _, number = line.where.partition(":")
-    if found.name == "kv_tokens" and file == "kv_cache_utils.py":
-        yield Fact("kv_cache_utils_line", int(number), line.number, line.rank)
+    name = PRINTED_BY.get(found.name)
+    if name is not None and file == "kv_cache_utils.py":
+        yield Fact(name, int(number), line.number, line.rank)
 
 
 def _settings_of(line: Line) -> Iterator[Found]:

@@ -156,6 +156,30 @@ def test_the_ledger_closes() -> None:
     } == terms  # fmt: skip
 
 
+# vllm-project/vllm issue 14452, whose driver prints no rank.
+TWO_RANKS = """\
+INFO 04-23 14:48:44 [worker.py:287] model weights take 10.80GiB; non_torch_memory takes 0.33GiB; \
+PyTorch activation peak memory takes 1.01GiB; the rest of the memory reserved for KV Cache is 14.52GiB.
+(VllmWorkerProcess pid=12897) INFO 04-23 14:48:44 [worker.py:287] the current vLLM instance can use \
+total_gpu_memory (31.37GiB) x gpu_memory_utilization (0.85) = 26.66GiB
+(VllmWorkerProcess pid=12897) INFO 04-23 14:48:44 [worker.py:287] model weights take 10.30GiB; \
+non_torch_memory takes 0.33GiB; PyTorch activation peak memory takes 1.77GiB; the rest of the memory \
+reserved for KV Cache is 14.26GiB."""
+
+
+def test_the_ledger_is_of_one_rank() -> None:
+    """The terms are those of the rank whose pool decides, and close; the other is the driver."""
+    start = start_of(TWO_RANKS)
+    terms = {term.name: round(term.num_bytes / GIB, 2) for term in ledger_of(start)}
+
+    assert {
+        "weights": 10.3, "activation_peak": 1.77, "non_torch": 0.33, "unexplained": 0.0,
+        "kv_pool": 14.26,
+    } == terms  # fmt: skip
+    (finding,) = find(start)
+    assert "pid 12897 has 14.26 GiB for the cache and the driver 14.52 GiB" in finding.message
+
+
 def test_an_unknown_failure_is_quoted() -> None:
     """A failure without words of its own is shown as it stands."""
     start = start_of("# GPU blocks: 1, # CPU blocks: 1")

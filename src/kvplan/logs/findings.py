@@ -169,8 +169,8 @@ def _ranks(start: Start) -> Iterator[Finding]:
     yield Finding(
         "ranks_differ",
         "warning",
-        f"{least} has {format_gib(sizes[least])} for the cache and {most} "
-        f"{format_gib(sizes[most])}: all ranks use what the smallest has.",
+        f"{least or 'The driver'} has {format_gib(sizes[least])} for the cache and "
+        f"{most or 'the driver'} {format_gib(sizes[most])}: all ranks use what the smallest has.",
         {"least_bytes": sizes[least], "most_bytes": sizes[most]},
     )
 

@@ -66,7 +66,7 @@ def divided(pool: LoggedPool) -> float | None:
 
 
 def _meaning(start: Start, pool: LoggedPool) -> Iterator[Inferred]:
-    """What vLLM means by its tokens, which changed (v1/core/kv_cache_utils.py 0.20.0 and 0.20.1)."""
+    """What vLLM means by its tokens, which 0.20.1 changed (v1/core/kv_cache_utils.py)."""
     likely = likely_version(start)
     if start.engine != "vllm" or not pool.tokens or likely is None:
         return

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from kvplan.logs.facts import Start
 
 # The lines of v1/core/kv_cache_utils.py that print the pool's tokens and its concurrency, and the
-# release that has them there first, by the order of the lines. They are no count of releases: 0.20.1
-# took the old arithmetic out, 0.28.0 made the two one message and moved code away.
+# release that has them there first, by the order of the lines. They are no count of releases:
+# 0.20.1 took the old arithmetic out, 0.28.0 made the two one message and moved code away.
 VLLM_LINES: tuple[tuple[int, int, str], ...] = (
     (634, 637, "0.8.5"), (715, 719, "0.9.1"), (716, 720, "0.9.2"), (833, 837, "0.10.0"),
     (849, 853, "0.10.1"), (864, 868, "0.10.2"), (1087, 1091, "0.11.0"), (1229, 1234, "0.11.1"),
@@ -52,14 +52,13 @@ def _printed_by(line: int, following: int | float | None) -> str:
     Of builds between releases the distance of the two prints tells the side of 0.20.1 and of
     0.28.0 that they are on: 3 to 5 lines, 1, none.
     """
-    alike = [
-        row for row in VLLM_LINES if following is None or _near(row) == _near((line, following))
-    ]
+    apart = None if following is None else _near(line, following)
+    alike = [row for row in VLLM_LINES if apart is None or _near(row[0], row[1]) == apart]
     return max((row for row in alike if row[0] <= line), default=alike[0])[2]
 
 
-def _near(lines: tuple[int | float, ...]) -> float:
-    return min(lines[1] - lines[0], 2)
+def _near(tokens: int, concurrency: int | float) -> float:
+    return max(0, min(concurrency - tokens, 2))
 
 
 def _v0_error(start: Start) -> bool:

@@ -36,6 +36,8 @@ from kvplan.readers.open_model import ModelSource
 
 # Between the shares of a rank's own tokens that another rank's card can bring them down to.
 LEAST_OF_A_RANK, SAME_RANK = 0.5, 0.995
+# What vLLM prints when all memory is taken; SGLang and the others print their pool at that point.
+READY = ("graph_capture_s", "startup_s", "serving", "kv_in_use_bytes", "running_requests")
 LOADING = 0.03  # of the weights: buffers and rounding that no checkpoint tells
 
 
@@ -60,6 +62,14 @@ class ExplainAnswer(Answer):
     def failed(self) -> bool:
         """Whether the start ended in an error."""
         return bool(self.start.failures)
+
+    @property
+    def ended(self) -> str:
+        """``failed``, ``started``, or nothing where a vLLM log stops before either is said."""
+        if self.failed:
+            return "failed"
+        ready = self.start.engine != "vllm" or any(map(self.start.last, READY))
+        return "started" if ready else ""
 
     def body(self) -> dict[str, Any]:
         """The contract's keys of ``explain``."""

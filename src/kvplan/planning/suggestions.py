@@ -8,7 +8,7 @@ from typing import Any
 
 from kvplan.core.units import format_gib
 from kvplan.engines.base import Asked, Change, EnginePlan
-from kvplan.logs.facts import Start
+from kvplan.logs.facts import UNTOLD, Start
 from kvplan.logs.findings import Finding
 from kvplan.planning.levers import changes_of
 from kvplan.planning.started_as import Base
@@ -19,6 +19,9 @@ COPIES = ("--data-parallel-size", "--dp-size")  # a second start that fails as t
 MOST = 8
 MOST_NOT_ENOUGH = 4
 WORTH_SAYING = 1.1  # times the sequences that ran
+# Failures that no plan can answer.
+WITHOUT_LEVER = {UNTOLD, "profile_disturbed", "sampler_exceeds_memory"}
+OUTSIDE_POOL = ("encoder", "sampler")
 LENGTHS = ("length_exceeds_pool", "length_exceeds_model", "no_cache_memory")
 
 
@@ -46,6 +49,8 @@ class Advice:
 
 def advise(base: Base, start: Start) -> Advice:
     """Changes that make a failed start fit, or that give a running one more, the plainest first."""
+    if base.failed and _without_lever(start):
+        return Advice()
     now = base.as_logged()
     running = None if base.failed else _sequences(now, base.question.asked.context)
     advice = Advice()
@@ -63,6 +68,13 @@ def advise(base: Base, start: Start) -> Advice:
         elif base.failed and not sequences:
             _not_enough(advice, base, change, plan)
     return advice
+
+
+def _without_lever(start: Start) -> bool:
+    """Whether the failure is none of the pool's: what makes room for a cache makes none for it."""
+    codes, stage = {failure.code for failure in start.failures}, start.last("stage")
+    outside = stage is not None and stage.value in OUTSIDE_POOL
+    return codes <= WITHOUT_LEVER or (outside and codes <= {UNTOLD, "out_of_memory"})
 
 
 def _sequences(plan: EnginePlan | None, context: int) -> int:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from kvplan.logs.facts import LONGEST_TEXT, Begin, Fact, Failure, Flag, Found, Value
 from kvplan.logs.lines import Line
 from kvplan.logs.numbers import decimal, whole
-from kvplan.logs.readers.base import Reader
+from kvplan.logs.readers.base import Reader, found
 from kvplan.logs.readers.vllm import rows
 from kvplan.logs.readers.vllm.settings import settings
 
@@ -59,7 +60,11 @@ class VllmReader(Reader):
         "CUDA graph memory", "init engine", "world_size", "Encoder cache", "block size",
         "mamba page", "Mamba cache", "max seq len", "Tried to allocate", "device_name=",
         "ttention backend", "XFormers", "BackendEnum", "kv_cache_dtype=torch", "█",
+        "failed to start", "initialization failed", "startup complete", "warming up",
+        ", in load_model", ", in profile_run", ", in _dummy_sampler_run", ", in capture_model",
+        "_wrapper", "embed_multimodal", "get_multimodal_embeddings",
     )  # fmt: skip
+    openings = ("max seq len (", "Free memory on device")
     rows = rows.ALL
 
     def __init__(self) -> None:
@@ -70,15 +75,26 @@ class VllmReader(Reader):
         """What a line says of the start it belongs to."""
         yield from self._begins(line)
         yield from _settings_of(line)
-        for found in super().read(line):
-            if isinstance(found, Failure):
+        for said in self._said(line):
+            if isinstance(said, Failure):
                 self._running = True
-            elif isinstance(found, Fact):
-                if found.name == "num_gpu_blocks_override" and found.value == TRIAL_BLOCKS:
+            elif isinstance(said, Fact):
+                if said.name == "num_gpu_blocks_override" and said.value == TRIAL_BLOCKS:
                     continue
-                self._running = self._running or found.name in _OF_A_RUN
-                yield from _printed_by(line, found)
-            yield found
+                self._running = self._running or said.name in _OF_A_RUN
+                yield from _printed_by(line, said)
+            yield said
+
+    def _said(self, line: Line) -> Iterator[Found]:
+        """What the rows read of a line; of a cut one joined as a forum cuts, else as a terminal."""
+        for glue in (" ", "") if line.after else ():
+            joined = replace(line, text=glue.join((line.text, *line.after)))
+            for wording in rows.CUT:
+                figures = wording.match(joined.text)
+                if figures is not None:
+                    yield from found(joined, figures, wording.failure)
+                    return
+        yield from super().read(line)
 
     def _begins(self, line: Line) -> Iterator[Found]:
         server = _SERVER.search(line.text)
@@ -101,10 +117,10 @@ class VllmReader(Reader):
         return Begin()
 
 
-def _printed_by(line: Line, found: Fact) -> Iterator[Fact]:
+def _printed_by(line: Line, said: Fact) -> Iterator[Fact]:
     """The lines of the source that printed the pool: each release has others."""
     file, _, number = line.where.partition(":")
-    name = PRINTED_BY.get(found.name)
+    name = PRINTED_BY.get(said.name)
     if name is not None and file == "kv_cache_utils.py":
         yield Fact(name, int(number), line.number, line.rank)
 

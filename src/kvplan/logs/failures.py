@@ -79,8 +79,12 @@ def _length(start: Start, numbers: Numbers) -> str:
     needed, available = numbers.get("needed_kv_bytes"), numbers.get("available_kv_bytes")
     if not isinstance(needed, int) or not isinstance(available, int):
         return ""
+    # Of a pipeline 0.14 to 0.16 count the layers of all stages, others those of one
+    # (v1/core/kv_cache_utils.py, get_kv_cache_configs).
+    staged = (start.number("pipeline_parallel_size") or 1) > 1
     said = (
-        f"One request of {length:,} tokens needs {format_gib(needed)} of cache on each card, and "
+        f"One request of {length:,} tokens needs {format_gib(needed)} of cache"
+        f"{', as the engine counts a pipeline' if staged else ' on each card'}, and "
         f"{format_gib(available)} are left: {format_gib(needed - available)} short."
     )
     longest = numbers.get("estimated_max_model_len")

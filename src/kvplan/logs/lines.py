@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from kvplan.logs.prefixes import messages
 from kvplan.logs.source import LONGEST_LINE, Blocks, Source
 
-MOST_AFTER = 6  # lines of a cut message, in the block that it begins in
+MOST_AFTER = 32  # lines of a cut message or command, in the block that it begins in
 LONGEST_AFTER = 1000
 _LEVEL = re.compile(r"\b(?:INFO|WARNING|ERROR|DEBUG) \d\d-\d\d ")
 

@@ -26,7 +26,7 @@ FLAGS_OF_FACTS: Mapping[str, Mapping[str, str]] = {
         for name in (
             "tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size",
             "gpu_memory_utilization", "max_num_batched_tokens", "max_num_seqs", "enforce_eager",
-            "kv_cache_dtype", "num_gpu_blocks_override",
+            "kv_cache_dtype", "num_gpu_blocks_override", "enable_chunked_prefill",
         )
     },
 }  # fmt: skip

@@ -11,6 +11,7 @@ from kvplan.logs.lines import Line
 from kvplan.logs.numbers import decimal, whole
 from kvplan.logs.readers.base import Reader, found
 from kvplan.logs.readers.vllm import rows
+from kvplan.logs.readers.vllm.command_line import command_settings
 from kvplan.logs.readers.vllm.settings import settings
 
 _SERVER = re.compile(
@@ -62,19 +63,21 @@ class VllmReader(Reader):
         "ttention backend", "XFormers", "BackendEnum", "kv_cache_dtype=torch", "█",
         "failed to start", "initialization failed", "startup complete", "warming up",
         ", in load_model", ", in profile_run", ", in _dummy_sampler_run", ", in capture_model",
-        "_wrapper", "embed_multimodal", "get_multimodal_embeddings",
+        "_wrapper", "embed_multimodal", "get_multimodal_embeddings", "vllm serve",
+        "vllm.entrypoints",
     )  # fmt: skip
-    openings = ("max seq len (", "Free memory on device")
+    openings = ("max seq len (", "Free memory on device", "vllm serve", "vllm.entrypoints")
     rows = rows.ALL
 
     def __init__(self) -> None:
         self._engines: set[str | None] = set()  # the ranks whose config line was seen
+        self._printed = False  # its arguments, which go before a command beside the log
         self._running = False  # past the settings, so that the next version line is a new start
 
     def read(self, line: Line) -> Iterator[Found]:
         """What a line says of the start it belongs to."""
         yield from self._begins(line)
-        yield from _settings_of(line)
+        yield from self._settings(line)
         for said in self._said(line):
             if isinstance(said, Failure):
                 self._running = True
@@ -113,8 +116,17 @@ class VllmReader(Reader):
 
     def _new(self) -> Begin:
         self._engines.clear()
-        self._running = False
+        self._printed = self._running = False
         return Begin()
+
+    def _settings(self, line: Line) -> Iterator[Found]:
+        """The settings that a line prints, else those of a command that is pasted."""
+        printed = [*_settings_of(line)]
+        self._printed = self._printed or any(isinstance(found, Flag) for found in printed)
+        yield from printed
+        if not self._printed:
+            for name, value in command_settings(line.text, line.after):
+                yield from _given(line, name, value)
 
 
 def _printed_by(line: Line, said: Fact) -> Iterator[Fact]:
@@ -134,13 +146,18 @@ def _settings_of(line: Line) -> Iterator[Found]:
         place = line.text.find(opening)
         if place >= 0:
             for name, value in settings(line.text[place + len(opening) :]):
-                yield Flag(f"--{name.replace('_', '-')}", value)
-                yield from _fact(line, name, value)
+                yield from _given(line, name, value)
             return
     engine = _ENGINE.search(line.text)
     if engine is not None:
         for name, value in settings(line.text[engine.end() :]):
             yield from _fact(line, name, value)
+
+
+def _given(line: Line, name: str, value: str) -> Iterator[Found]:
+    """A setting that was given: a flag, and a fact where it is one."""
+    yield Flag(f"--{name.replace('_', '-')}", value)
+    yield from _fact(line, name, value)
 
 
 def _fact(line: Line, name: str, text: str) -> Iterator[Fact]:

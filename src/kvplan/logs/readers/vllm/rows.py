@@ -11,7 +11,6 @@ from kvplan.logs.readers.base import Row, row, rows
 SETTINGS: tuple[Row, ...] = (
     *rows(
         r"Using max model len <max_model_len:whole>",
-        r"Chunked prefill is enabled with max_num_batched_tokens=<max_num_batched_tokens:whole>",
         r"Raising max_num_batched_tokens from \d{1,9} to <max_num_batched_tokens:whole>",
         r"max_num_scheduled_tokens is set to <max_num_scheduled_tokens:whole>",
         r"Auto-fit max_model_len: reduced from <asked_max_model_len:whole> to "
@@ -22,6 +21,10 @@ SETTINGS: tuple[Row, ...] = (
         r"Setting kv cache block size to <block_size:whole> for",
         r"device_name=<gpu:name>",
         r"FlashInfer resolved query dtypes: .{0,200}?kv_cache_dtype=torch\.<kv_dtype_used:word>",
+    ),
+    row(
+        r"Chunked prefill is enabled with max_num_batched_tokens=<max_num_batched_tokens:whole>",
+        enable_chunked_prefill=True,
     ),
     row(r"Using fp8 data type to store kv cache", kv_dtype_used="fp8"),
     row(r"Using DeepSeek's <kv_dtype_used:word> KV cache format"),

@@ -60,6 +60,15 @@ FINDINGS: list[tuple[str, list[str]]] = [
         ["graph_estimate_off"],
     ),
     (
+        (
+            "CUDA graph memory profiling is disabled (VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS=0). "
+            "Consider re-enabling it (the default as of v0.21.0) and increasing "
+            "--gpu-memory-utilization from 0.9350 to 0.9595.\n"
+            "Estimated CUDA graph memory: 0.58 GiB total"
+        ),
+        ["graphs_not_reserved"],
+    ),
+    (
         "Free memory on device (79.0/79.0 GiB) on startup.\nModel loading took 90.0 GiB and 4.0 s",
         ["contradiction"],
     ),

@@ -152,6 +152,11 @@ LINES: list[tuple[str, dict[str, Any]]] = [
       "gpu_memory_utilization_for_same_pool": 0.8699}),
     ("CUDA graph memory profiling is disabled (VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS=0).",
      {"cuda_graph_estimate_applied": False}),
+    (("CUDA graph memory profiling is disabled (VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS=0). "
+     "Consider re-enabling it (the default as of v0.21.0) and increasing --gpu-memory-utilization "
+     "from 0.9350 to 0.9595."),
+     {"cuda_graph_estimate_applied": False, "gpu_memory_utilization": 0.935,
+      "gpu_memory_utilization_for_same_pool": 0.9595}),
     ("CUDA graph pool memory: 1.73 GiB (actual), 0.28 GiB (estimated), difference: 1.45 GiB",
      {"cuda_graph_pool_bytes": gib(1.73), "cuda_graph_estimate_bytes": gib(0.28)}),
     ("init engine (profile, create kv cache, warmup model) took 57.31 seconds",

@@ -101,7 +101,11 @@ GRAPHS: tuple[Row, ...] = (
         r"<gpu_memory_utilization_for_same_pool:number>",
         cuda_graph_estimate_applied=False,
     ),
-    row(r"CUDA graph memory profiling is disabled", cuda_graph_estimate_applied=False),
+    row(
+        r"CUDA graph memory profiling is disabled(?:.{0,400}?increasing --gpu-memory-utilization "
+        r"from <gpu_memory_utilization:number> to <gpu_memory_utilization_for_same_pool:number>)?",
+        cuda_graph_estimate_applied=False,
+    ),
 )
 
 POOL: tuple[Row, ...] = (

@@ -11,7 +11,7 @@ from kvplan.logs.findings import Finding
 from kvplan.logs.infer import Inferred
 from kvplan.logs.pool import pool_of
 from kvplan.planning.question import Question
-from kvplan.planning.storage import cost_of, logged_cost
+from kvplan.planning.storage import FORMATS, cost_of, logged_cost
 
 RANKS: Mapping[str, str] = {"vllm": "tensor_parallel_size", "sglang": "tp_size"}
 TRIED = (2, 4, 8)
@@ -49,7 +49,7 @@ def as_cut(
 
 def unlike(question: Question, start: Start, told: list[Inferred]) -> Iterator[Finding]:
     """A cost that the plan does not have, and that nothing explains."""
-    logged = logged_cost(start)
+    logged = logged_cost(start) if question.engine.name in FORMATS else None
     cost = cost_of(question, logged) if logged is not None and not told else None
     if logged is None or not cost:
         return

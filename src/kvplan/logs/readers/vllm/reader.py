@@ -62,9 +62,7 @@ class VllmReader(Reader):
         "mamba page", "Mamba cache", "max seq len", "Tried to allocate", "device_name=",
         "ttention backend", "XFormers", "BackendEnum", "kv_cache_dtype=torch", "█",
         "failed to start", "initialization failed", "startup complete", "warming up",
-        ", in load_model", ", in profile_run", ", in _dummy_sampler_run", ", in capture_model",
-        "_wrapper", "embed_multimodal", "get_multimodal_embeddings", "vllm serve",
-        "vllm.entrypoints",
+        '.py", line ', "vllm serve", "-m vllm.entrypoints",
     )  # fmt: skip
     openings = ("max seq len (", "Free memory on device", "vllm serve", "vllm.entrypoints")
     rows = rows.ALL

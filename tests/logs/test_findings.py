@@ -11,6 +11,7 @@ from kvplan.logs.findings import find
 from kvplan.logs.infer import infer, two_lengths
 from kvplan.logs.ledger import ledger_of
 from kvplan.logs.read import read_log
+from kvplan.logs.versions import likely_version
 
 POOL = "GPU KV cache size: 1,000 tokens\nMaximum concurrency for 500 tokens per request: 2.00x"
 
@@ -59,6 +60,15 @@ FINDINGS: list[tuple[str, list[str]]] = [
         ["graph_estimate_off"],
     ),
     (
+        (
+            "CUDA graph memory profiling is disabled (VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS=0). "
+            "Consider re-enabling it (the default as of v0.21.0) and increasing "
+            "--gpu-memory-utilization from 0.9350 to 0.9595.\n"
+            "Estimated CUDA graph memory: 0.58 GiB total"
+        ),
+        ["graphs_not_reserved"],
+    ),
+    (
         "Free memory on device (79.0/79.0 GiB) on startup.\nModel loading took 90.0 GiB and 4.0 s",
         ["contradiction"],
     ),
@@ -77,6 +87,7 @@ MEANINGS = [
     ("vLLM API server version 0.21.0\n" + POOL, "concurrency × max_model_len"),
     ("INFO 01-01 00:00:00 [kv_cache_utils.py:1319] " + POOL, "blocks ÷ groups"),
     ("INFO 01-01 00:00:00 [kv_cache_utils.py:2400] " + POOL, "concurrency × max_model_len"),
+    ("vLLM API server version 0.20.1\n" + POOL, "concurrency × max_model_len"),
 ]
 
 
@@ -86,6 +97,36 @@ def test_what_tokens_mean(text: str, means: str) -> None:
     found = {row.name: row.value for row in infer(start_of(text))}
 
     assert str(found["kv_tokens_means"]).startswith(means)
+
+
+# Lines of kv_cache_utils.py: of the tokens and of the concurrency, None where it is not printed.
+PRINTED: list[tuple[int, int | None, str]] = [
+    (566, 569, "0.8.5"),  # vllm-project/vllm 0.8.3, before the oldest that is listed
+    (1199, 1204, "0.11.0"),  # builds between 0.11.0 and 0.11.1
+    (1708, 1709, "0.20.1"),
+    (1710, 1711, "0.21.0"),
+    (1710, None, "0.21.0"),
+    (1711, 1716, "0.20.0"),
+    (1713, 1718, "0.20.0"),  # 0.20.1rc1.dev16
+    (1734, 1735, "0.22.0"),
+    (2147, 2148, "0.24.0"),
+    (2236, 2237, "0.27.0"),
+    (2328, 2328, "0.32.0"),
+    (2396, 2396, "0.30.0"),
+]
+
+
+@pytest.mark.parametrize(("tokens", "concurrency", "version"), PRINTED)
+def test_the_release_that_printed(tokens: int, concurrency: int | None, version: str) -> None:
+    """Where the two prints stand tells the release; between releases their distance the side."""
+    size, most = POOL.splitlines()
+    stamp = "INFO 05-06 07:59:17 [kv_cache_utils.py:{}] {}"
+    lines = [stamp.format(tokens, size)]
+    lines += [stamp.format(concurrency, most)] if concurrency else []
+    likely = likely_version(start_of("\n".join(lines)))
+
+    assert likely is not None
+    assert (version, False) == (likely.version, likely.stated)
 
 
 def test_two_lengths() -> None:
@@ -122,6 +163,30 @@ def test_the_ledger_closes() -> None:
         "weights": 5.0, "activation_peak": 1.0, "non_torch": 0.5, "unexplained": 0.25,
         "kv_pool": 5.25,
     } == terms  # fmt: skip
+
+
+# vllm-project/vllm issue 14452, whose driver prints no rank.
+TWO_RANKS = """\
+INFO 04-23 14:48:44 [worker.py:287] model weights take 10.80GiB; non_torch_memory takes 0.33GiB; \
+PyTorch activation peak memory takes 1.01GiB; the rest of the memory reserved for KV Cache is 14.52GiB.
+(VllmWorkerProcess pid=12897) INFO 04-23 14:48:44 [worker.py:287] the current vLLM instance can use \
+total_gpu_memory (31.37GiB) x gpu_memory_utilization (0.85) = 26.66GiB
+(VllmWorkerProcess pid=12897) INFO 04-23 14:48:44 [worker.py:287] model weights take 10.30GiB; \
+non_torch_memory takes 0.33GiB; PyTorch activation peak memory takes 1.77GiB; the rest of the memory \
+reserved for KV Cache is 14.26GiB."""
+
+
+def test_the_ledger_is_of_one_rank() -> None:
+    """The terms are those of the rank whose pool decides, and close; the other is the driver."""
+    start = start_of(TWO_RANKS)
+    terms = {term.name: round(term.num_bytes / GIB, 2) for term in ledger_of(start)}
+
+    assert {
+        "weights": 10.3, "activation_peak": 1.77, "non_torch": 0.33, "unexplained": 0.0,
+        "kv_pool": 14.26,
+    } == terms  # fmt: skip
+    (finding,) = find(start)
+    assert "pid 12897 has 14.26 GiB for the cache and the driver 14.52 GiB" in finding.message
 
 
 def test_an_unknown_failure_is_quoted() -> None:

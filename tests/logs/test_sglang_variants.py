@@ -138,6 +138,22 @@ def test_windows_come_first() -> None:
     assert [gib(12), gib(2), gib(1)] == sizes
 
 
+def test_a_window_s_pool_of_which_no_line_speaks() -> None:
+    """Of one load of weights, a second pool with more tokens is the full one; a draft's has as many."""
+    one = "KV Cache is allocated. #tokens: 56320, K size: 5.40 GB, V size: 5.40 GB"
+    loaded = (
+        "Load weight end. type=A, dtype=torch.bfloat16, avail mem=62.40 GB, mem usage=49.17 GB."
+    )
+    two = "KV Cache is allocated. #tokens: {}, K size: 0.68 GB, V size: 0.68 GB"
+    found = said(loaded, one, two.format(70656))
+
+    assert (70656, gib(0.68) * 2, 56320, gib(5.4) * 2) == (
+        found["kv_tokens"], found["kv_bytes"], found["swa_kv_tokens"], found["swa_kv_bytes"],
+    )  # fmt: skip
+    assert 56320 == said(loaded, one, two.format(56320))["draft_kv_tokens"]
+    assert 70656 == said(loaded, one, loaded, two.format(70656))["draft_kv_tokens"]
+
+
 def test_a_restart_is_a_new_start() -> None:
     """Weights load again after the pool was sized, with no settings printed between."""
     lines = ["Load weight begin. avail mem=100.00 GB", "max_total_num_tokens={}"]

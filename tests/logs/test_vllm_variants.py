@@ -118,6 +118,19 @@ LINES: list[tuple[str, dict[str, Any]]] = [
       "kv_memory_to_fill_bytes": 11809093120, "kv_in_use_bytes": gib(8.79)}),
     ("Available KV cache memory: 39.28 GiB", {"available_kv_bytes": gib(39.28)}),
     ("Available KV cache memory: -2.14 GiB", {"available_kv_bytes": gib(-2.14)}),
+    (("Initial free memory 31.16 GiB, reserved 4.25 GiB memory for KV Cache as specified by "
+     "kv_cache_memory_bytes config and skipped memory profiling."),
+     {"free_gpu_bytes": gib(31.16), "available_kv_bytes": gib(4.25)}),
+    ("INFO:     Application startup complete.", {"serving": True}),
+    (("Of the allocated memory 20.21 GiB is allocated by PyTorch, with 128.00 MiB allocated in "
+     "private pools (e.g., CUDA Graphs), and 185.98 MiB is reserved"),
+     {"private_pool_bytes": 128 << 20}),
+    ('File "/x/vllm/v1/worker/gpu_worker.py", line 300, in load_model', {"stage": "load_model"}),
+    ('File "/x/v1/worker/gpu_model_runner.py", line 3, in profile_run', {"stage": "profile_run"}),
+    ('File "/x/gpu_model_runner.py", line 3, in _dummy_sampler_run', {"stage": "sampler"}),
+    ('File "/x/gpu_model_runner.py", line 3, in capture_model', {"stage": "capture_model"}),
+    ('File "/x/vit_attn_wrappers.py", line 268, in vit_torch_sdpa_wrapper', {"stage": "encoder"}),
+    ('File "/x/qwen2_5_vl.py", line 268, in embed_multimodal', {"stage": "encoder"}),
     ("Encoder cache will be initialized with a budget of 16384 tokens, and profiled with 1 image",
      {"encoder_cache_tokens": 16384}),
     ("Graph capturing finished in 28 secs.", {"graph_capture_s": 28.0}),
@@ -139,6 +152,11 @@ LINES: list[tuple[str, dict[str, Any]]] = [
       "gpu_memory_utilization_for_same_pool": 0.8699}),
     ("CUDA graph memory profiling is disabled (VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS=0).",
      {"cuda_graph_estimate_applied": False}),
+    (("CUDA graph memory profiling is disabled (VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS=0). "
+     "Consider re-enabling it (the default as of v0.21.0) and increasing --gpu-memory-utilization "
+     "from 0.9350 to 0.9595."),
+     {"cuda_graph_estimate_applied": False, "gpu_memory_utilization": 0.935,
+      "gpu_memory_utilization_for_same_pool": 0.9595}),
     ("CUDA graph pool memory: 1.73 GiB (actual), 0.28 GiB (estimated), difference: 1.45 GiB",
      {"cuda_graph_pool_bytes": gib(1.73), "cuda_graph_estimate_bytes": gib(0.28)}),
     ("init engine (profile, create kv cache, warmup model) took 57.31 seconds",
@@ -263,6 +281,18 @@ ERRORS: list[tuple[str, str, dict[str, Any]]] = [
     (("ValueError: User-specified max_model_len (8192) is greater than the derived max_model_len "
      "(max_position_embeddings=2048 or model_max_length=None in model's config.json)."),
      "length_exceeds_model", {"max_model_len": 8192, "model_max_len": 2048}),
+    (("RuntimeError: CUDA out of memory occurred when warming up sampler with 1024 dummy requests. "
+     "Please try lowering `max_num_seqs`"), "sampler_exceeds_memory", {"dummy_requests": 1024}),
+    (("RuntimeError: CUDA out of memory occurred when warming up pooler (task='embed') with 256 "
+     "dummy requests."), "sampler_exceeds_memory", {"dummy_requests": 256}),
+    (("AssertionError: Error in memory profiling. Initial free memory 82.94 GiB, current free memory "
+     "90.17 GiB. This happens when other processes"), "profile_disturbed",
+     {"free_before_profile_bytes": gib(82.94), "free_after_profile_bytes": gib(90.17)}),
+    ("EngineCore failed to start.", "cause_not_logged", {}),
+    ("WorkerProc failed to start.", "cause_not_logged", {}),
+    ("RuntimeError: Engine process failed to start. See stack trace", "cause_not_logged", {}),
+    ("RuntimeError: Engine core initialization failed. See root cause above.", "cause_not_logged",
+     {}),
 ]  # fmt: skip
 
 

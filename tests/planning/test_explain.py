@@ -112,7 +112,7 @@ FAILURES: list[tuple[str, str, str, str, dict[str, Any]]] = [
             model="Qwen/Qwen3-32B",
             max_model_len=8192,
         ),
-        "failed before the cache was made",
+        "failed at a stage that no line tells",
         "--tensor-parallel-size 2",
         {"gpu": "l40s"},
     ),

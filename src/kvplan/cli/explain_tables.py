@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from kvplan.cli.table import NONE, Table
 from kvplan.core.units import format_bytes, format_gib
 from kvplan.logs.compare import Comparison, Difference
+from kvplan.logs.pool import pool_of
 from kvplan.planning.explain import ExplainAnswer
 
 MOST_FACTS = 40  # of the table; JSON has all
@@ -16,9 +18,11 @@ FIGURES = ("kv_tokens", "num_gpu_blocks", "max_concurrency")
 def tables(answer: ExplainAnswer) -> list[Table]:
     """The tables of an answer, the most wanted first."""
     found = [_findings(answer), _ledger(answer), _figures(answer), _suggestions(answer)]
+    found = [table for table in found if table.rows] or [_facts(answer)]
+    found[0] = replace(found[0], title=_title(answer))
     if answer.compared is not None:
         found.insert(0, _compared(answer.compared))
-    return [table for table in found if table.rows]
+    return found
 
 
 def _title(answer: ExplainAnswer) -> str:
@@ -26,18 +30,27 @@ def _title(answer: ExplainAnswer) -> str:
     model, gpu = start.last("model"), start.last("gpu")
     of = f" with {model.value}" if model is not None else ""
     on = f" on {gpu.value}" if gpu is not None else ""
-    ended = "failed" if answer.failed else "started"
-    return f"{start.engine} {start.version or ''} {ended}{of}{on}".replace("  ", " ")
+    named = " ".join(filter(None, (start.engine, start.version, answer.ended)))
+    return f"{named}{of}{on}"
 
 
 def _findings(answer: ExplainAnswer) -> Table:
     rows = tuple((finding.severity, finding.message) for finding in answer.findings)
-    return Table(_title(answer), ("", "what the log says"), rows, "ll")
+    return Table("", ("", "what the log says"), rows, "ll")
+
+
+def _facts(answer: ExplainAnswer) -> Table:
+    """What is said, where nothing follows of it."""
+    last = {fact.name: fact for fact in answer.start.facts}
+    rows = tuple(
+        (fact.name.replace("_", " "), _figure(fact.value, fact.unit), f"line {fact.line}")
+        for fact in [*last.values()][:MOST_FACTS]
+    )
+    return Table("", ("what the log says", "", "from"), rows, "lll")
 
 
 def _ledger(answer: ExplainAnswer) -> Table:
     apart = {row.name: row for row in answer.differences}
-    title = "" if answer.findings else _title(answer)
     rows = tuple(
         (
             term.name.replace("_", " "),
@@ -48,7 +61,7 @@ def _ledger(answer: ExplainAnswer) -> Table:
         )
         for term in answer.ledger
     )
-    return Table(title, ("one card", "logged", "predicted", "from", ""), rows, "lrrll")
+    return Table("", ("one card", "logged", "predicted", "from", ""), rows, "lrrll")
 
 
 def _predicted(row: Difference | None) -> str:
@@ -63,6 +76,7 @@ def _figures(answer: ExplainAnswer) -> Table:
         for row in answer.differences
         if row.name in FIGURES
     ]
+    apart += _not_apart(answer, {row.name for row in answer.differences})
     inferred = [
         (row.name.replace("_", " "), _figure(row.value, row.unit), NONE, row.how)
         for row in answer.inferred
@@ -70,13 +84,23 @@ def _figures(answer: ExplainAnswer) -> Table:
     return Table("", ("figure", "log", "predicted", "how"), (*apart, *inferred), "lrrl")
 
 
+def _not_apart(answer: ExplainAnswer, known: set[str]) -> Iterator[tuple[str, str, str, str]]:
+    """What the pool holds as the log says it, where nothing is predicted of it."""
+    pool = pool_of(answer.start)
+    length = f"requests of {pool.length:,} tokens" if pool.length else ""
+    if pool.tokens and "kv_tokens" not in known and answer.start.last("kv_tokens"):
+        yield "kv tokens", _number(pool.tokens), NONE, ""
+    if pool.concurrency and "max_concurrency" not in known:
+        yield "max concurrency", _number(pool.concurrency), NONE, length
+
+
 def _number(value: int | float | None) -> str:
     return NONE if value is None else f"{value:,.2f}".removesuffix(".00")
 
 
 def _figure(value: int | float | str, unit: str) -> str:
-    if isinstance(value, str):
-        return value
+    if isinstance(value, str | bool):
+        return str(value)
     if unit == "bytes":
         return format_bytes(round(value))
     return f"{_number(value)} {unit}".strip()

@@ -23,6 +23,7 @@ Value = int | float | str | bool
 MOST_OF_A_NAME = 16
 MOST_NAMES = 4096
 LONGEST_TEXT = 400
+UNTOLD = "cause_not_logged"  # a failure's code where a line says that it failed, and not why
 
 # Units by the ending of a name, the first that fits; else a plain figure or a text.
 _UNITS = (
@@ -77,7 +78,7 @@ class Failure:
     Codes are shared by engines: ``no_cache_memory`` (nothing is left for the cache),
     ``length_exceeds_pool`` (one sequence of the maximum length does not fit), ``memory_taken``
     (less is free than asked for), ``out_of_memory`` (an allocation failed),
-    ``weights_exceed_memory``.
+    ``weights_exceed_memory``, ``cause_not_logged`` (told only where no other is).
     """
 
     code: str

@@ -17,6 +17,7 @@ Severity = Literal["error", "warning", "note"]
 MUCH_WASTE = 0.05  # of the pool, by padding
 RANKS_APART = GIB // 4
 GRAPHS_APART = GIB // 2
+ESTIMATE = "cuda_graph_estimate_bytes"
 OTHERS_HOLD = 2 * GIB  # less is a context of the process itself
 # Graphs took 0.1 to 4 GiB in every report of a measured size; an estimate of a tenth of the card is
 # the estimator's extrapolation.
@@ -118,6 +119,22 @@ def _graphs(start: Start) -> Iterator[Finding]:
             )
 
 
+def _unreserved(start: Start) -> Iterator[Finding]:
+    """Graphs that were estimated and that nothing is left for."""
+    applied, estimate = start.last("cuda_graph_estimate_applied"), start.last(ESTIMATE)
+    same = start.number("gpu_memory_utilization_for_same_pool")
+    if applied is None or applied.value or estimate is None or not same or start.failures:
+        return
+    yield Finding(
+        "graphs_not_reserved",
+        "note",
+        f"{format_gib(int(estimate.value))} of CUDA graphs are estimated and not taken out of the "
+        f"pool: they need room beside the fraction. With the estimate on, {same:g} gives the same "
+        "pool.",
+        {"cuda_graph_estimate_bytes": estimate.value, "for_same_pool": same},
+    )
+
+
 def _fraction(start: Start) -> Iterator[Finding]:
     share = start.number("gpu_memory_utilization")
     without = start.number("gpu_memory_utilization_without_graphs")
@@ -169,8 +186,8 @@ def _ranks(start: Start) -> Iterator[Finding]:
     yield Finding(
         "ranks_differ",
         "warning",
-        f"{least} has {format_gib(sizes[least])} for the cache and {most} "
-        f"{format_gib(sizes[most])}: all ranks use what the smallest has.",
+        f"{least or 'The driver'} has {format_gib(sizes[least])} for the cache and "
+        f"{most or 'the driver'} {format_gib(sizes[most])}: all ranks use what the smallest has.",
         {"least_bytes": sizes[least], "most_bytes": sizes[most]},
     )
 
@@ -213,6 +230,6 @@ def _of_one_engine(start: Start) -> Iterator[Finding]:
 
 
 CHECKS: tuple[Callable[[Start], Iterator[Finding]], ...] = (
-    _contradictions, _divided, _short_pool, _graphs, _ranks, _others, _hybrid, _padding, _storage,
-    _fraction, _of_one_engine,
+    _contradictions, _divided, _short_pool, _graphs, _unreserved, _ranks, _others, _hybrid,
+    _padding, _storage, _fraction, _of_one_engine,
 )  # fmt: skip

@@ -19,7 +19,8 @@ from kvplan.logs.versions import likely_version
 
 # Printed tokens of models with one kind of layer differ from concurrency × length by rounding only.
 SAME = 0.02
-V1_SINCE, CONCURRENCY_SINCE = Version((0, 8)), Version((0, 21))
+SHARE_DIGITS = 0.0001  # of the difference of two shares with four decimals
+V1_SINCE, CONCURRENCY_SINCE = Version((0, 8)), Version((0, 20, 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ def divided(pool: LoggedPool) -> float | None:
 
 
 def _meaning(start: Start, pool: LoggedPool) -> Iterator[Inferred]:
-    """What vLLM means by its tokens, which changed (v1/core/kv_cache_utils.py 0.20 and 0.21)."""
+    """What vLLM means by its tokens, which 0.20.1 changed (v1/core/kv_cache_utils.py)."""
     likely = likely_version(start)
     if start.engine != "vllm" or not pool.tokens or likely is None:
         return
@@ -158,7 +159,8 @@ def _card(start: Start) -> Iterator[Inferred]:
     if share and without and graphs and share > without and not any(start.said("total_gpu_bytes")):
         part = share - without
         yield Inferred("cuda_graph_share", round(part, 4), "", f"{share:g} − {without:g}")
-        how = f"{format_bytes(int(graphs))} / {part:.4f}"
+        error = GIB / 200 / graphs + SHARE_DIGITS / part
+        how = f"{format_bytes(int(graphs))} / {part:.4f}, ± {error:.0%} by their digits"
         yield Inferred("total_gpu_bytes", round(graphs / part), "bytes", how)
     total = start.number("total_gpu_bytes")
     if total and share and not any(start.said("requested_bytes")):

@@ -11,7 +11,8 @@ from kvplan.core.ledger import Ledger, Term
 from kvplan.logs.facts import Fact, Start
 from kvplan.logs.pool import pool_of
 
-# Facts and the terms of a plan that they are, the first that is said; the most that a rank has.
+# Facts and the terms of a plan that they are, the first that is said; of the rank whose pool
+# decides, else the most that a rank has.
 TERMS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("weights", ("weights_bytes",)),
     ("weights_and_non_torch", ("consumed_bytes",)),
@@ -28,16 +29,16 @@ SUMMED: tuple[tuple[str, str], ...] = (
 
 
 def ledger_of(start: Start) -> Ledger:
-    """The terms of the fullest rank; the last is the pool, where one is said."""
+    """The terms of the rank with the smallest pool; the last is the pool, where one is said."""
     pool = pool_of(start)
     terms = [*_terms(start)]
-    graphs = start.most("cuda_graph_bytes")
+    graphs = _of_pool(start, "cuda_graph_bytes")
     if graphs is not None and not any(term.name == "cuda_graphs" for term in terms):
         terms.append(_term("cuda_graphs", graphs, inside=bool(_graphs_inside(start))))
-    requested = start.number("requested_bytes")
-    if requested and pool.num_bytes is not None:
+    requested = _of_pool(start, "requested_bytes")
+    if requested and isinstance(requested.value, int) and pool.num_bytes is not None:
         inside = sum(term.num_bytes for term in terms if term.inside_budget)
-        rest = int(requested) - inside - pool.num_bytes
+        rest = requested.value - inside - pool.num_bytes
         said = "what the budget has beside the terms that are said"
         terms.append(Term(name="unexplained", num_bytes=rest, source=said))
     if pool.num_bytes is not None:
@@ -56,7 +57,7 @@ def _terms(start: Start) -> Iterator[Term]:
     applied = _graphs_inside(start)
     names = set()
     for name, facts in TERMS:
-        said = next((found for fact in facts if (found := start.most(fact))), None)
+        said = next((found for fact in facts if (found := _of_pool(start, fact))), None)
         if said is not None and (name != "cuda_graphs" or applied):
             names.add(name)
             yield _term(name, said)
@@ -68,6 +69,13 @@ def _terms(start: Start) -> Iterator[Term]:
             held = on_card or [*devices.values()]
             total = sum(int(f.value) for f in held if isinstance(f.value, int))
             yield Term(name=name, num_bytes=total, source=f"line {said.line}")
+
+
+def _of_pool(start: Start, name: str) -> Fact | None:
+    """What the rank with the smallest pool says of a name, else the most that any does."""
+    pool = start.least("available_kv_bytes")
+    own = start.by_rank(name).get(pool.rank) if pool is not None else None
+    return own or start.most(name)
 
 
 def _is_host(device: str | None) -> bool:

@@ -75,8 +75,21 @@ def _bytes(start: Start) -> tuple[int | None, int, str]:
         return _whole(exact), 0, f"line {exact.line}"
     available = start.least("available_kv_bytes")
     if available is not None:
-        return _whole(available), GIB // 200, f"line {available.line}"
+        error = GIB // 200
+        return _as_estimated(start, _whole(available), error), error, f"line {available.line}"
     return _of_ranks(start) if start.engine in _PER_RANK else _of_process(start)
+
+
+def _as_estimated(start: Start, printed: int, error: int) -> int:
+    """The printed bytes, or more within their digits: what the engine says fits, fits in them.
+
+    Where a request needs a fixed part this is less than the length takes, and moves nothing.
+    """
+    needed, length = start.number("needed_kv_bytes"), start.number("max_model_len")
+    longest = start.number("estimated_max_model_len")
+    if not needed or not length or not longest or not 0 < longest < length:
+        return printed
+    return min(max(printed, -int(-needed * longest // length)), printed + error)
 
 
 def _of_ranks(start: Start) -> tuple[int | None, int, str]:

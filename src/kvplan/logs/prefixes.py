@@ -39,7 +39,7 @@ _STAMPED = re.compile(
 _TIME = r"\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
 _PREFIX = re.compile(
     r"\s*(?:"
-    r"(?:>\s?)+"  # a quotation
+    r"(?:[>▎]\s?)+"  # a quotation
     r"|[\w.-]{1,80}\s{0,40}\| "  # docker compose
     rf"|\[?{_TIME}[^\]\s]{{0,3}}(?: [A-Z]{{1,4}}\d{{1,4}}){{0,6}}\]?[,:]?"
     r"|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [\d ]\d \d\d:\d\d:\d\d \S{1,80} "

@@ -19,7 +19,8 @@ def read_log(source: Source) -> Log:
         SourceUnreachable: it cannot be read.
     """
     gathered = [_Gathered(reader) for reader in new_readers()]
-    lines = marked_lines(source, _marks(gathered))
+    openings = {text for each in gathered for text in each.reader.openings}
+    lines = marked_lines(source, _marks(gathered), openings)
     signed = 0
     for line in lines:
         for each in gathered:

@@ -31,11 +31,14 @@ from kvplan.planning.logged import Asking, question_of
 from kvplan.planning.question import Question
 from kvplan.planning.started_as import Base
 from kvplan.planning.storage import as_stored, explain_storage
-from kvplan.planning.suggestions import Suggestion, advise
+from kvplan.planning.suggestions import Advice, Suggestion, advise
+from kvplan.planning.unlogged import as_cut, unlike
 from kvplan.readers.open_model import ModelSource
 
 # Between the shares of a rank's own tokens that another rank's card can bring them down to.
 LEAST_OF_A_RANK, SAME_RANK = 0.5, 0.995
+# What vLLM prints when all memory is taken; SGLang and the others print their pool at that point.
+READY = ("graph_capture_s", "startup_s", "serving", "kv_in_use_bytes", "running_requests")
 LOADING = 0.03  # of the weights: buffers and rounding that no checkpoint tells
 
 
@@ -60,6 +63,14 @@ class ExplainAnswer(Answer):
     def failed(self) -> bool:
         """Whether the start ended in an error."""
         return bool(self.start.failures)
+
+    @property
+    def ended(self) -> str:
+        """``failed``, ``started``, or nothing where a vLLM log stops before either is said."""
+        if self.failed:
+            return "failed"
+        ready = self.start.engine != "vllm" or any(map(self.start.last, READY))
+        return "started" if ready else ""
 
     def body(self) -> dict[str, Any]:
         """The contract's keys of ``explain``."""
@@ -168,18 +179,25 @@ def _beside(answer: ExplainAnswer, question: Question, start: Start) -> ExplainA
     """The answer with a prediction beside it, in the storage format that the log's figures tell."""
     storage = list(explain_storage(question, start))
     question, said = as_stored(question, storage)
+    question, ranks, cut = as_cut(question, start, storage)
+    contradicted = [*unlike(question, start, [*storage, *ranks])]
     base = Base.of(question, start)
     predicted = FitAnswer(question, base.plan)
-    advice = advise(base, start)
+    advice = Advice() if contradicted else advise(base, start)
     figured = [] if base.figured is None else [base.figured]
     return replace(
         answer,
-        inferred=(*answer.inferred, *figured, *_needed(base, start), *storage),
-        findings=(*answer.findings, *_of_another_rank(base, start, storage), *advice.not_enough),
+        inferred=(*answer.inferred, *figured, *_needed(base, start), *storage, *ranks),
+        findings=(
+            *answer.findings,
+            *contradicted,
+            *_of_another_rank(base, start, storage),
+            *advice.not_enough,
+        ),
         predicted=predicted,
         differences=tuple(_differences(answer.ledger, base, start)),
         suggestions=tuple(advice.suggestions),
-        warnings=tuple(dict.fromkeys((*answer.warnings, *predicted.warnings, *said))),
+        warnings=tuple(dict.fromkeys((*answer.warnings, *predicted.warnings, *said, *cut))),
     )
 
 

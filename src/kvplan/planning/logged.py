@@ -26,12 +26,14 @@ FLAGS_OF_FACTS: Mapping[str, Mapping[str, str]] = {
         for name in (
             "tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size",
             "gpu_memory_utilization", "max_num_batched_tokens", "max_num_seqs", "enforce_eager",
-            "kv_cache_dtype", "num_gpu_blocks_override",
+            "kv_cache_dtype", "num_gpu_blocks_override", "enable_chunked_prefill",
         )
     },
 }  # fmt: skip
 # What a run resolved goes before what was asked (auto).
-RESOLVED: Mapping[str, Mapping[str, str]] = {"vllm": {"max_model_len": "--max-model-len"}}
+RESOLVED: Mapping[str, Mapping[str, str]] = {
+    "vllm": {"max_concurrency_tokens": "--max-model-len", "max_model_len": "--max-model-len"},
+}
 # Types of a cache as the engines' lines name them, and as its flag does.
 KV_DTYPES = {
     "fp8": "fp8", "float8_e4m3fn": "fp8", "float8_e5m2": "fp8_e5m2", "fp8_ds_mla": "fp8_ds_mla",
@@ -158,7 +160,7 @@ def _cards(start: Start) -> int:
 
 def _context(start: Start) -> int | None:
     """The length that the log's concurrency is of."""
-    length = start.number("max_model_len")
+    length = start.number("max_model_len") or start.number("max_concurrency_tokens")
     return int(length) if length and length > 0 else None
 
 

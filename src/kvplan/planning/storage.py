@@ -41,7 +41,7 @@ class Logged(NamedTuple):
 
 def explain_storage(question: Question, start: Start) -> Iterator[Inferred]:
     """The format that explains the pool; else the layers that are kept beside the model's."""
-    logged = _logged(start)
+    logged = logged_cost(start)
     if logged is None or question.engine.name not in FORMATS:
         return
     flag, names = FORMATS[question.engine.name]
@@ -68,7 +68,7 @@ def explain_storage(question: Question, start: Start) -> Iterator[Inferred]:
         yield from _hidden(question, measured / costs[own], how)
 
 
-def _logged(start: Start) -> Logged | None:
+def logged_cost(start: Start) -> Logged | None:
     """The cost as an error states it, else as the pool does."""
     needed, length = start.number("needed_kv_bytes"), start.number("max_model_len")
     pool = pool_of(start)
@@ -91,16 +91,19 @@ def _steps(pool: LoggedPool) -> float:
 
 
 def _cost(question: Question, flag: str, name: str, logged: Logged) -> float | None:
-    """Bytes of a token at the logged length as the plan counts them, None where it refuses."""
+    """What a token takes in a format."""
     asked = question.asked
     flags = {key: value for key, value in asked.flags.items() if key != flag}
     if name != "auto":
         flags[flag] = name
+    return cost_of(replace(question, asked=replace(asked, flags=flags)), logged)
+
+
+def cost_of(question: Question, logged: Logged) -> float | None:
+    """Bytes of a token at the logged length as the plan counts them, None where it refuses."""
     try:
         plan = question.engine.plan(
-            question.model,
-            question.node,
-            replace(asked, flags=flags, pool_bytes=logged.num_bytes),
+            question.model, question.node, replace(question.asked, pool_bytes=logged.num_bytes)
         )
     except KvplanError:
         return None

@@ -8,7 +8,7 @@ from typing import Any
 
 from kvplan.core.units import format_gib
 from kvplan.engines.base import Asked, Change, EnginePlan
-from kvplan.logs.facts import Start
+from kvplan.logs.facts import UNTOLD, Start
 from kvplan.logs.findings import Finding
 from kvplan.planning.levers import changes_of
 from kvplan.planning.started_as import Base
@@ -19,6 +19,11 @@ COPIES = ("--data-parallel-size", "--dp-size")  # a second start that fails as t
 MOST = 8
 MOST_NOT_ENOUGH = 4
 WORTH_SAYING = 1.1  # times the sequences that ran
+# Failures that no plan can answer.
+WITHOUT_LEVER = {UNTOLD, "profile_disturbed", "sampler_exceeds_memory"}
+# Facts that an error states the longest length as; V0 as the tokens of all its blocks.
+LONGEST = ("estimated_max_model_len", "model_max_len", "kv_tokens")
+OUTSIDE_POOL = ("encoder", "sampler")
 LENGTHS = ("length_exceeds_pool", "length_exceeds_model", "no_cache_memory")
 
 
@@ -46,6 +51,8 @@ class Advice:
 
 def advise(base: Base, start: Start) -> Advice:
     """Changes that make a failed start fit, or that give a running one more, the plainest first."""
+    if base.failed and _without_lever(start):
+        return Advice()
     now = base.as_logged()
     running = None if base.failed else _sequences(now, base.question.asked.context)
     advice = Advice()
@@ -63,6 +70,13 @@ def advise(base: Base, start: Start) -> Advice:
         elif base.failed and not sequences:
             _not_enough(advice, base, change, plan)
     return advice
+
+
+def _without_lever(start: Start) -> bool:
+    """Whether the failure is none of the pool's: what makes room for a cache makes none for it."""
+    codes, stage = {failure.code for failure in start.failures}, start.last("stage")
+    outside = stage is not None and stage.value in OUTSIDE_POOL
+    return codes <= WITHOUT_LEVER or (outside and codes <= {UNTOLD, "out_of_memory"})
 
 
 def _sequences(plan: EnginePlan | None, context: int) -> int:
@@ -87,8 +101,9 @@ def _changes(base: Base, start: Start, now: EnginePlan | None) -> Iterator[Chang
 
 def _shorter(base: Base, start: Start, now: EnginePlan | None) -> Iterator[Change]:
     """The longest length that fits: as the engine estimates it, else as the plan does."""
-    stated = start.number("estimated_max_model_len") or start.number("model_max_len")
-    planned = now.longest(1) if now is not None else 0
+    stated = next(filter(None, map(start.number, LONGEST)), None)
+    asked = Change("", "", base.question.model, base.question.node, base.question.asked)
+    planned = _admitted(base, asked, now.longest(1)) if now is not None else 0
     for length in (int(stated or 0), planned):
         if 0 < length < _longest(base.plan):
             change = _with(base, base.question.engine.length_flag, length, context=length)
@@ -117,14 +132,35 @@ def _and_shorter(base: Base, change: Change) -> Iterator[Change]:
     plan, flag = base.as_logged(change), base.question.engine.length_flag
     if plan is None or _sequences(plan, change.asked.context) or not flag:
         return
-    length = plan.longest(1)
+    length = _admitted(base, change, plan.longest(1))
     if 0 < length < _longest(plan):
-        asked = replace(
-            change.asked,
-            flags={**change.asked.flags, flag: length},
-            context=min(length, change.asked.context),
-        )
-        yield change._replace(flag=f"{change.flag} {flag} {length}", asked=asked)
+        at = _at_length(change, flag, length)
+        yield change._replace(flag=f"{change.flag} {flag} {length}", asked=at.asked)
+
+
+def _admitted(base: Base, change: Change, length: int) -> int:
+    """The length, or the shorter one that vLLM's own check takes.
+
+    0.14 to 0.16 ask for the layers of all stages of a pipeline on each card.
+    """
+    flag = base.question.engine.length_flag
+    plan = base.as_logged(_at_length(change, flag, length)) if length > 0 else None
+    if plan is None or plan.starts or base.question.engine.name != "vllm":
+        return length
+    auto = base.question.engine.flags.parse({flag: "auto"})[flag]
+    settled = base.as_logged(_at_length(change, flag, auto))
+    most = settled.pool.max_model_len if settled is not None and settled.starts else None
+    return min(length, most) if most else length
+
+
+def _at_length(change: Change, flag: str, length: int) -> Change:
+    """The change with a longest length; -1 is the engine's own choice."""
+    asked = replace(
+        change.asked,
+        flags={**change.asked.flags, flag: length},
+        context=min(length, change.asked.context) if length > 0 else change.asked.context,
+    )
+    return change._replace(asked=asked)
 
 
 def _with(base: Base, flag: str, value: int, context: int | None = None) -> Change:

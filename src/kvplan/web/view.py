@@ -21,6 +21,11 @@ from kvplan.web.forms import query, with_change
 from kvplan.web.marked import marked
 
 # A plot's heading, by its name.
+ENDED = {
+    "failed": "It failed.",
+    "started": "It started.",
+    "": "It has no error, and no line that says that it is ready.",
+}
 HEADINGS = {
     "card": "Where one card's memory goes",
     "concurrency": "How many, by their length",
@@ -81,7 +86,7 @@ def _explain(answer: ExplainAnswer, given: Mapping[str, Any]) -> dict[str, Any]:
     worst = next((f.message for f in answer.findings if f.severity == "error"), "")
     return {
         "subject": " · ".join(str(word) for word in named if word),
-        "verdict": worst or ("It failed." if answer.failed else "It started."),
+        "verdict": worst or ENDED[answer.ended],
         "findings": [f for f in answer.findings if f.message != worst],
         "suggestions": answer.suggestions,
         "lines": marked(given.get("second") or given.get("log") or "", start),

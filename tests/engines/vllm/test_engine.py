@@ -174,6 +174,27 @@ def test_a_length_that_does_not_fit_is_refused_with_one_that_does() -> None:
     assert "maximum model length is 32752" in (plan.reason or "")
 
 
+@pytest.mark.parametrize(
+    ("version", "flags", "starts"),
+    [
+        ("0.6.6", {}, False),
+        ("0.6.6", {"enable_chunked_prefill": True}, True),
+        ("0.6.6", {"max_model_len": 32769}, True),  # cut unasked beyond 32,768 tokens
+        ("0.6.6", {"max_model_len": 32768}, False),
+        ("0.6.6", {"max_model_len": 2048}, True),
+        ("0.19.1", {}, True),
+        ("0.19.1", {"no_enable_chunked_prefill": True}, False),
+    ],
+)
+def test_a_batch_below_the_length(version: str, flags: dict[str, Any], starts: bool) -> None:
+    """A prompt that is not cut has to fit into a step, or the engine does not start."""
+    length = {"max_model_len": 29000, "max_num_batched_tokens": 2048}
+    plan = planned(QWEN, version=version, **(length | flags))
+
+    assert starts == plan.starts
+    assert starts or "max_num_batched_tokens (2048) is smaller" in (plan.reason or "")
+
+
 def test_auto_takes_the_longest_that_fits() -> None:
     """The same pool with ``--max-model-len auto``."""
     plan = planned(QWEN, 8 * GIB, max_model_len="auto")

@@ -56,9 +56,14 @@ def _pool(plan: VllmPlan, rules: Rules) -> Iterator[Change]:
 
 def _batch(plan: VllmPlan, rules: Rules) -> Iterator[Change]:
     model, node, asked, settings = plan.model, plan.node, plan.asked, plan.settings
-    if settings.batch > SMALL_BATCH:
+    whole = not settings.in_parts and settings.max_len > SMALL_BATCH
+    forbidden = asked.flags.get("--no-enable-chunked-prefill") or model.traits.multimodal
+    if settings.batch > SMALL_BATCH and not (whole and forbidden):
         changed = asked.with_flags(max_num_batched_tokens=SMALL_BATCH)
         flag = f"--max-num-batched-tokens {SMALL_BATCH}"
+        if whole:  # V0 starts with less than a prompt only where prompts are cut
+            changed = changed.with_flags(enable_chunked_prefill=True)
+            flag = f"--enable-chunked-prefill {flag}"
         note = "smaller activations; prompts take more steps"
         if any(isinstance(group.spec, WindowSpec | ChunkSpec) for group in plan.groups):
             note = "smaller activations and fewer blocks in flight in each window; " + note[21:]

@@ -172,6 +172,9 @@ class _Start:
         if claim is not None and claim.requested > claim.free and self.asked.pool_bytes is None:
             weights = next((t.num_bytes for t in ledger if t.name == "weights"), 0)
             return request, reasons.not_free(claim, settings.utilization, weights, rules)
+        if settings.batch < settings.max_len and not settings.in_parts:
+            said = reasons.batch_below_length(settings.batch, settings.max_len)
+            return request, said
         if available <= 0:
             return request, self._no_memory(ledger)
         if not self._is_paged:

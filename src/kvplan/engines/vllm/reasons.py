@@ -32,6 +32,15 @@ def too_long(max_len: int, needed: int, available: int, estimate: int, rules: Ru
     return said + " Not even one token fits: raise --gpu-memory-utilization, or use more cards."
 
 
+def batch_below_length(batch: int, max_len: int) -> str:
+    """SchedulerConfig._verify_args: a prompt that is not cut has to be a step."""
+    return (
+        f"max_num_batched_tokens ({batch}) is smaller than max_model_len ({max_len}), and prompts "
+        f"are not cut into parts: pass --enable-chunked-prefill, or --max-num-batched-tokens "
+        f"{max_len}."
+    )
+
+
 def too_long_v0(max_len: int, tokens: int) -> str:
     """V0's check: the longest length in the tokens of all blocks."""
     return (

@@ -23,6 +23,7 @@ from kvplan.engines.vllm.rules import Rules
 
 FLOAT32 = ("float", "float32")
 UNKNOWN_LENGTH = 2048  # config/model.py, where a config has no length
+LONG_IN_V0 = 32768  # tokens of a model whose prompts V0 cuts unasked (engine/arg_utils.py 0.6.6)
 # Tokens of the largest item that has to fit in one step (the log's "Raising
 # max_num_batched_tokens from 2048 to 2496 to accommodate 'video' input").
 ITEM_TOKENS = {"gemma4": 2496}
@@ -35,6 +36,7 @@ class Settings:
     ``batch`` is max_num_batched_tokens; ``in_flight`` what may be scheduled and not yet settled,
     ``asynchronous`` whether a step is scheduled while the one before it runs.
     ``max_len`` is the longest sequence; where ``auto_length`` is on it is the most there may be.
+    ``in_parts`` is whether a prompt may take several steps, so that a batch can be shorter than it.
     """
 
     layout: Layout
@@ -43,6 +45,7 @@ class Settings:
     max_len: int
     auto_length: bool
     max_seqs: int
+    in_parts: bool
     batch: int
     in_flight: int
     asynchronous: bool
@@ -128,6 +131,7 @@ def settings_of(
         max_len=max_len,
         auto_length=auto,
         max_seqs=max_seqs,
+        in_parts=_in_parts(model, device, flags, max_len, rules),
         batch=batch,
         in_flight=steps * batch,
         asynchronous=asynchronous,
@@ -202,6 +206,26 @@ def _batch(
     batch = to.take("--max-num-batched-tokens", tokens, where)
     max_seqs = to.take("--max-num-seqs", min(sequences, batch), where)
     return batch, max_seqs
+
+
+def _in_parts(
+    model: Model, device: DeviceTraits, flags: Mapping[str, Any], max_len: int, rules: Rules
+) -> bool:
+    """Whether prompts are cut: in V1 unless it is forbidden, in V0 where asked or for long models.
+
+    vllm/engine/arg_utils.py, create_engine_config (0.6.6).
+    """
+    if flags.get("--no-enable-chunked-prefill"):
+        return False
+    if rules.paged_by_kind or flags.get("--enable-chunked-prefill"):
+        return True
+    apart = any(flags.get(flag) for flag in ("--speculative-config", "--enable-lora"))
+    windows = any(getattr(layer, "window", None) for layer, _ in model.layers())
+    return (
+        max_len > LONG_IN_V0
+        and device.platform == "cuda"
+        and not (model.traits.multimodal or windows or apart)
+    )
 
 
 def has_states(model: Model) -> bool:

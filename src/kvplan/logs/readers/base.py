@@ -98,13 +98,15 @@ class Reader(ABC):
     """The lines of one engine; the first of its ``signs`` is the surest.
 
     ``supersedes`` names engines whose lines this one prints too (Ollama runs llama.cpp): where a
-    sign of this one is seen, they are told as its own.
+    sign of this one is seen, they are told as its own. ``openings`` are texts of messages that are
+    found cut: a line with one of them has the lines below it.
     """
 
     engine: ClassVar[str]
     signs: ClassVar[tuple[str, ...]]
     marks: ClassVar[tuple[str, ...]]
     supersedes: ClassVar[tuple[str, ...]] = ()
+    openings: ClassVar[tuple[str, ...]] = ()
     rows: ClassVar[tuple[Row, ...]] = ()
 
     def read(self, line: Line) -> Iterator[Found]:

@@ -85,6 +85,7 @@ class _Rank:
     pools: int = 0
     windowed: bool = False
     sized: bool = False
+    first: tuple[Line, dict[str, Value]] | None = None  # of its pools, where no line says of what
 
     def next_pool(self) -> str:
         """The prefix of the next pool's names."""
@@ -157,7 +158,7 @@ class SglangReader(Reader):
         elif (figures := _LOADED.match(text)) is not None:
             yield from found(line, _loaded(rank, figures))
         elif (figures := _POOL.match(text)) is not None:
-            yield from found(line, _pool(rank, text, figures))
+            yield from _pool(rank, line, figures)
         elif (figures := _WINDOW.match(text)) is not None:
             rank.windowed = True
             yield from found(line, figures)
@@ -206,13 +207,27 @@ def _loaded(rank: _Rank, figures: dict[str, Value]) -> dict[str, Value]:
     return figures if rank.weights == 1 else _named("draft_", figures)
 
 
-def _pool(rank: _Rank, text: str, figures: dict[str, Value]) -> dict[str, Value]:
+def _pool(rank: _Rank, line: Line, figures: dict[str, Value]) -> Iterator[Found]:
     """A pool by its place; what kvcached prints is address space, not memory."""
     k, v = figures.get("k_bytes"), figures.get("v_bytes")
     if isinstance(k, int) and isinstance(v, int):
         figures["kv_bytes"] = k + v
-    virtual = "Virtual" in text.partition("Cache is allocated")[0]
-    return _named("virtual_" if virtual else rank.next_pool(), figures)
+    if "Virtual" in line.text.partition("Cache is allocated")[0]:
+        yield from found(line, _named("virtual_", figures))
+        return
+    prefix, first = rank.next_pool(), rank.first
+    if prefix == "draft_" and first is not None and rank.weights < 2 and _longer(figures, first[1]):
+        yield from found(first[0], _named("swa_", first[1]))
+        prefix, rank.first = "", None
+    elif rank.pools == 1 and not rank.windowed:
+        rank.first = line, dict(figures)
+    yield from found(line, _named(prefix, figures))
+
+
+def _longer(figures: dict[str, Value], first: dict[str, Value]) -> bool:
+    """Whether a pool has more tokens than the first: a draft's has as many, a window's is first."""
+    tokens, before = figures.get("kv_tokens"), first.get("kv_tokens")
+    return isinstance(tokens, int) and isinstance(before, int) and tokens > before
 
 
 def _states(figures: dict[str, Value]) -> dict[str, Value]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from kvplan.logs.facts import LONGEST_TEXT, Begin, Fact, Failure, Flag, Found, Value
 from kvplan.logs.lines import Line
 from kvplan.logs.numbers import decimal, whole
-from kvplan.logs.readers.base import Reader
+from kvplan.logs.readers.base import Reader, found
 from kvplan.logs.readers.vllm import rows
+from kvplan.logs.readers.vllm.command_line import command_settings
 from kvplan.logs.readers.vllm.settings import settings
 
 _SERVER = re.compile(
@@ -20,6 +22,9 @@ _ENGINE = re.compile(r"Initializing an? (?:V[01] )?LLM engine \(v?([\w.+-]{1,60}
 _ARGUMENTS = ("non-default args: ", "args: Namespace")
 # Blocks that an engine allocates for a trial while it measures its graphs (0.19 on).
 TRIAL_BLOCKS = 512
+
+# Figures whose place in kv_cache_utils.py tells the release, by the fact that it is.
+PRINTED_BY = {"kv_tokens": "kv_cache_utils_line", "max_concurrency": "kv_cache_utils_next_line"}
 
 _WHOLE = frozenset({
     "max_model_len", "tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size",
@@ -56,26 +61,41 @@ class VllmReader(Reader):
         "CUDA graph memory", "init engine", "world_size", "Encoder cache", "block size",
         "mamba page", "Mamba cache", "max seq len", "Tried to allocate", "device_name=",
         "ttention backend", "XFormers", "BackendEnum", "kv_cache_dtype=torch", "█",
+        "failed to start", "initialization failed", "startup complete", "warming up",
+        '.py", line ', "vllm serve", "-m vllm.entrypoints",
     )  # fmt: skip
+    openings = ("max seq len (", "Free memory on device", "vllm serve", "vllm.entrypoints")
     rows = rows.ALL
 
     def __init__(self) -> None:
         self._engines: set[str | None] = set()  # the ranks whose config line was seen
+        self._printed = False  # its arguments, which go before a command beside the log
         self._running = False  # past the settings, so that the next version line is a new start
 
     def read(self, line: Line) -> Iterator[Found]:
         """What a line says of the start it belongs to."""
         yield from self._begins(line)
-        yield from _settings_of(line)
-        for found in super().read(line):
-            if isinstance(found, Failure):
+        yield from self._settings(line)
+        for said in self._said(line):
+            if isinstance(said, Failure):
                 self._running = True
-            elif isinstance(found, Fact):
-                if found.name == "num_gpu_blocks_override" and found.value == TRIAL_BLOCKS:
+            elif isinstance(said, Fact):
+                if said.name == "num_gpu_blocks_override" and said.value == TRIAL_BLOCKS:
                     continue
-                self._running = self._running or found.name in _OF_A_RUN
-                yield from _printed_by(line, found)
-            yield found
+                self._running = self._running or said.name in _OF_A_RUN
+                yield from _printed_by(line, said)
+            yield said
+
+    def _said(self, line: Line) -> Iterator[Found]:
+        """What the rows read of a line; of a cut one joined as a forum cuts, else as a terminal."""
+        for glue in (" ", "") if line.after else ():
+            joined = replace(line, text=glue.join((line.text, *line.after)))
+            for wording in rows.CUT:
+                figures = wording.match(joined.text)
+                if figures is not None:
+                    yield from found(joined, figures, wording.failure)
+                    return
+        yield from super().read(line)
 
     def _begins(self, line: Line) -> Iterator[Found]:
         server = _SERVER.search(line.text)
@@ -94,15 +114,25 @@ class VllmReader(Reader):
 
     def _new(self) -> Begin:
         self._engines.clear()
-        self._running = False
+        self._printed = self._running = False
         return Begin()
 
+    def _settings(self, line: Line) -> Iterator[Found]:
+        """The settings that a line prints, else those of a command that is pasted."""
+        printed = [*_settings_of(line)]
+        self._printed = self._printed or any(isinstance(found, Flag) for found in printed)
+        yield from printed
+        if not self._printed:
+            for name, value in command_settings(line.text, line.after):
+                yield from _given(line, name, value)
 
-def _printed_by(line: Line, found: Fact) -> Iterator[Fact]:
-    """The line of the source that printed the pool: each release has another."""
+
+def _printed_by(line: Line, said: Fact) -> Iterator[Fact]:
+    """The lines of the source that printed the pool: each release has others."""
     file, _, number = line.where.partition(":")
-    if found.name == "kv_tokens" and file == "kv_cache_utils.py":
-        yield Fact("kv_cache_utils_line", int(number), line.number, line.rank)
+    name = PRINTED_BY.get(said.name)
+    if name is not None and file == "kv_cache_utils.py":
+        yield Fact(name, int(number), line.number, line.rank)
 
 
 def _settings_of(line: Line) -> Iterator[Found]:
@@ -114,13 +144,18 @@ def _settings_of(line: Line) -> Iterator[Found]:
         place = line.text.find(opening)
         if place >= 0:
             for name, value in settings(line.text[place + len(opening) :]):
-                yield Flag(f"--{name.replace('_', '-')}", value)
-                yield from _fact(line, name, value)
+                yield from _given(line, name, value)
             return
     engine = _ENGINE.search(line.text)
     if engine is not None:
         for name, value in settings(line.text[engine.end() :]):
             yield from _fact(line, name, value)
+
+
+def _given(line: Line, name: str, value: str) -> Iterator[Found]:
+    """A setting that was given: a flag, and a fact where it is one."""
+    yield Flag(f"--{name.replace('_', '-')}", value)
+    yield from _fact(line, name, value)
 
 
 def _fact(line: Line, name: str, text: str) -> Iterator[Fact]:

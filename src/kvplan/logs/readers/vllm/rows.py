@@ -5,12 +5,12 @@ Sizes are binary whatever the unit says: V0 wrote GB for GiB (vllm/worker/model_
 
 from __future__ import annotations
 
+from kvplan.logs.facts import UNTOLD
 from kvplan.logs.readers.base import Row, row, rows
 
 SETTINGS: tuple[Row, ...] = (
     *rows(
         r"Using max model len <max_model_len:whole>",
-        r"Chunked prefill is enabled with max_num_batched_tokens=<max_num_batched_tokens:whole>",
         r"Raising max_num_batched_tokens from \d{1,9} to <max_num_batched_tokens:whole>",
         r"max_num_scheduled_tokens is set to <max_num_scheduled_tokens:whole>",
         r"Auto-fit max_model_len: reduced from <asked_max_model_len:whole> to "
@@ -21,6 +21,10 @@ SETTINGS: tuple[Row, ...] = (
         r"Setting kv cache block size to <block_size:whole> for",
         r"device_name=<gpu:name>",
         r"FlashInfer resolved query dtypes: .{0,200}?kv_cache_dtype=torch\.<kv_dtype_used:word>",
+    ),
+    row(
+        r"Chunked prefill is enabled with max_num_batched_tokens=<max_num_batched_tokens:whole>",
+        enable_chunked_prefill=True,
     ),
     row(r"Using fp8 data type to store kv cache", kv_dtype_used="fp8"),
     row(r"Using DeepSeek's <kv_dtype_used:word> KV cache format"),
@@ -67,6 +71,9 @@ PROFILE: tuple[Row, ...] = (
         r"or `--kv-cache-memory=<kv_memory_to_fill_bytes:bytes>`[^`]{0,40}to fully utilize",
         r"Current kv cache memory in use is <kv_in_use_bytes:size>",
         r"Available KV cache memory: <available_kv_bytes:size>",
+        # In its place where --kv-cache-memory-bytes says the pool (v1/worker/gpu_worker.py 0.11.2)
+        r"Initial free memory <free_gpu_bytes:size>, reserved <available_kv_bytes:size> memory for "
+        r"KV Cache as specified",
         r"Encoder cache will be initialized with a budget of <encoder_cache_tokens:whole> tokens",
     ),
 )
@@ -80,6 +87,7 @@ GRAPHS: tuple[Row, ...] = (
         r"<cuda_graph_estimate_bytes:size> \(estimated\)",
         r"init engine \([^)]{1,80}\) took <startup_s:number> s",
     ),
+    row(r"Application startup complete", serving=True),
     row(
         r"CUDA graph memory profiling is enabled .{0,60}? "
         r"--gpu-memory-utilization=<gpu_memory_utilization:number> is equivalent to "
@@ -93,7 +101,11 @@ GRAPHS: tuple[Row, ...] = (
         r"<gpu_memory_utilization_for_same_pool:number>",
         cuda_graph_estimate_applied=False,
     ),
-    row(r"CUDA graph memory profiling is disabled", cuda_graph_estimate_applied=False),
+    row(
+        r"CUDA graph memory profiling is disabled(?:.{0,400}?increasing --gpu-memory-utilization "
+        r"from <gpu_memory_utilization:number> to <gpu_memory_utilization_for_same_pool:number>)?",
+        cuda_graph_estimate_applied=False,
+    ),
 )
 
 POOL: tuple[Row, ...] = (
@@ -120,7 +132,8 @@ POOL: tuple[Row, ...] = (
     row(r"Hybrid KV cache manager is disabled for this hybrid model", hybrid_manager_disabled=True),
 )
 
-ERRORS: tuple[Row, ...] = (
+# Errors that people pass on as their terminal or their forum cut them.
+CUT: tuple[Row, ...] = (
     row(  # V0
         r"max seq len \(<max_model_len:whole>\) is larger than the maximum number of tokens that "
         r"can be stored in KV cache \(<kv_tokens:whole>\)",
@@ -133,13 +146,18 @@ ERRORS: tuple[Row, ...] = (
         r"<estimated_max_model_len:whole>)?",
         failure="length_exceeds_pool",
     ),
-    row(r"No available memory for the cache blocks", failure="no_cache_memory"),
     row(
         r"Free memory on device(?: <device:word>)? \(<free_gpu_bytes:of_total>/"
         r"<total_gpu_bytes:size>\) on startup is less than desired GPU memory utilization "
         r"\(<gpu_memory_utilization:number>, <requested_bytes:size>\)",
         failure="memory_taken",
     ),
+)
+
+ERRORS: tuple[Row, ...] = (
+    *CUT,
+    row(r"No available memory for the cache blocks", failure="no_cache_memory"),
+    row(r"with <private_pool_bytes:size> allocated in private pools"),
     row(
         r"out of memory\. Tried to allocate <allocation_bytes:size>(?:\. GPU \S{1,12} has a total "
         r"capacity of <total_gpu_bytes:size> of which <free_gpu_bytes:size> is free)?",
@@ -155,6 +173,33 @@ ERRORS: tuple[Row, ...] = (
         r"\(\w{1,60}=<model_max_len:whole>",
         failure="length_exceeds_model",
     ),
+    # _dummy_sampler_run and _dummy_pooler_run of v1/worker/gpu_model_runner.py (0.8.5, 0.32.0)
+    row(
+        r"out of memory occurred when warming up (?:sampler|pooler) (?:\([^)]{1,60}\) )?with "
+        r"<dummy_requests:whole> dummy requests",
+        failure="sampler_exceeds_memory",
+    ),
+    # determine_available_memory of v1/worker/gpu_worker.py (0.9.2 to 0.32.0)
+    row(
+        r"Error in memory profiling\. Initial free memory <free_before_profile_bytes:size>, "
+        r"current free memory <free_after_profile_bytes:size>",
+        failure="profile_disturbed",
+    ),
+    # v1/engine/core.py and v1/engine/utils.py (0.9.2 to 0.32.0), V0's api_server.py (0.9.2): what
+    # is printed above or below the cause, whatever it is
+    row(r"(?:EngineCore|WorkerProc|Engine process) failed to start", failure=UNTOLD),
+    row(r"Engine core initialization failed", failure=UNTOLD),
 )
 
-ALL = (*SETTINGS, *WEIGHTS, *PROFILE, *GRAPHS, *POOL, *ERRORS)
+# Frames of a traceback: the innermost that is known is what memory was taken for.
+FRAMES: tuple[Row, ...] = (
+    row(r", in load_model\b", stage="load_model"),
+    row(r", in profile_run\b", stage="profile_run"),
+    row(r", in _dummy_sampler_run\b", stage="sampler"),
+    row(r", in capture_model\b", stage="capture_model"),
+    # v1/attention/ops/vit_attn_wrappers.py; embed_multimodal was get_multimodal_embeddings
+    row(r", in (?:vit_\w{1,40}_wrapper|embed_multimodal|get_multimodal_embeddings)\b",
+        stage="encoder"),
+)  # fmt: skip
+
+ALL = (*SETTINGS, *WEIGHTS, *PROFILE, *GRAPHS, *POOL, *ERRORS, *FRAMES)

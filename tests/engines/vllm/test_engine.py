@@ -195,6 +195,22 @@ def test_a_batch_below_the_length(version: str, flags: dict[str, Any], starts: b
     assert starts or "max_num_batched_tokens (2048) is smaller" in (plan.reason or "")
 
 
+@pytest.mark.parametrize(
+    ("flags", "starts"),
+    [
+        ({"max_num_batched_tokens": 10, "max_num_seqs": 100}, False),
+        ({"max_num_batched_tokens": 100, "max_num_seqs": 100}, True),
+        ({"max_num_batched_tokens": 10}, True),  # the usual number of sequences is no more
+    ],
+)
+def test_a_batch_below_the_sequences(flags: dict[str, Any], starts: bool) -> None:
+    """Each that decodes needs a token of a step."""
+    plan = planned(QWEN, max_model_len=4096, **flags)
+
+    assert starts == plan.starts
+    assert starts or "must be greater than or equal to max_num_seqs (100)" in (plan.reason or "")
+
+
 def test_auto_takes_the_longest_that_fits() -> None:
     """The same pool with ``--max-model-len auto``."""
     plan = planned(QWEN, 8 * GIB, max_model_len="auto")

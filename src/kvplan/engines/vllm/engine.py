@@ -175,6 +175,8 @@ class _Start:
         if settings.batch < settings.max_len and not settings.in_parts:
             said = reasons.batch_below_length(settings.batch, settings.max_len)
             return request, said
+        if settings.batch < settings.max_seqs:
+            return request, reasons.batch_below_sequences(settings.batch, settings.max_seqs)
         if available <= 0:
             return request, self._no_memory(ledger)
         if not self._is_paged:

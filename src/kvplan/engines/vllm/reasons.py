@@ -41,6 +41,14 @@ def batch_below_length(batch: int, max_len: int) -> str:
     )
 
 
+def batch_below_sequences(batch: int, sequences: int) -> str:
+    """vLLM 0.32.0, config/scheduler.py (verify_max_model_len): each decodes a token in a step."""
+    return (
+        f"max_num_batched_tokens ({batch}) must be greater than or equal to max_num_seqs "
+        f"({sequences}): pass --max-num-seqs {batch}, or --max-num-batched-tokens {sequences}."
+    )
+
+
 def too_long_v0(max_len: int, tokens: int) -> str:
     """V0's check: the longest length in the tokens of all blocks."""
     return (

@@ -17,6 +17,7 @@ from statistics import mean, median
 from typing import Any, Final, NamedTuple
 
 from kvplan.core.errors import KvplanError
+from tools.markdown import markdown_table
 from tools.speed_cases import case_of
 from tools.speed_data import data
 from tools.speed_names import MIXTURES, SOURCE_OF_LOOPS
@@ -96,7 +97,7 @@ def table(found: Sequence[Compared], metric: str) -> Iterator[str]:
             )
 
 
-def section(table: Callable[..., str]) -> str:
+def section() -> str:
     """The accuracy page's section: all of the questions, by kind."""
     found = list(compared(questions()))
     lines = []
@@ -115,7 +116,7 @@ Published closed loops of models that no rate was fitted to, all {len(found)} of
 them, and the flags of its own scripts where they are public. Medians of the error's size, and of
 the error itself.
 
-{table(columns, lines)}
+{markdown_table(columns, lines)}
 
 Servers are simulated with the flags that they had: InferenceX's scripts and aiconfigurator's
 generator are public (`tools/speed_recipes.py`; the second leaves a step room for one prompt and

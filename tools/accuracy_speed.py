@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from kvplan.planning.speed import estimate
 from kvplan.planning.speed.calibration import family_of, table
+from tools.markdown import markdown_table
 from tools.speed_cases import Case, answered
 from tools.speed_data import WITHOUT, data
 from tools.speed_rows import REFERENCE, is_first_in_loop
@@ -127,31 +128,31 @@ def of(test: Callable[[Told], bool]) -> Figures:
     return found
 
 
-def section(shown: Callable[..., str]) -> str:
-    """The section; ``shown`` makes a Markdown table of columns and lines."""
+def section() -> str:
+    """The page's section."""
     said = table()
     return "\n\n".join(
         [
             "## Speed, on models kept aside",
             _how(said),
-            shown(("what", "asked", "reached", "rows"), _targets(), right=3),
+            markdown_table(("what", "asked", "reached", "rows"), _targets(), right=3),
             _band(),
             "By card, engine and model (time per output token of clients in a loop):",
-            shown(
+            markdown_table(
                 ("card", "engine", "model", "rows", "median", "mean", "high or low"),
                 _groups(),
                 right=3,
             ),
-            *_peers(shown),
+            *_peers(),
             UNSEEN,
-            shown(
+            markdown_table(
                 ("left out", "engine", "card", "rows", "a token", "bias", "first token", "bias"),
                 _unseen(),
                 right=3,
             ),
             MISSES,
             "What was left out, and why:",
-            shown(("reason", "rows"), _left(said), right=1),
+            markdown_table(("reason", "rows"), _left(said), right=1),
         ]
     )
 
@@ -165,7 +166,7 @@ def _how(said: dict[str, Any]) -> str:
         f"{said['rows']:,} rows of the other models made the constants in `data/speed.json` "
         "(`python -m tools.calibrate_speed`); the figures below are of rows kept aside. Constants "
         "were fitted to calibration rows alone. But rules of cleaning, some priors and the form of "
-        "some rules were chosen with errors on kept-aside rows in view, over some twenty-five "
+        "some rules were chosen with errors on kept-aside rows in view, over some twenty-six "
         "variants; what fits that leave a calibration model out are off by stands below."
     )
 
@@ -235,7 +236,7 @@ def _groups() -> Iterator[tuple[str, ...]]:
         yield (*name, f"{found.rows}", f"{found.median:.1%}", f"{found.mean:.1%}", f"{lean:+.1%}")
 
 
-def _peers(shown: Callable[..., str]) -> list[str]:
+def _peers() -> list[str]:
     """The peers on the same rows, where the benchmark was run."""
     if not PEERS.exists():
         return []
@@ -267,7 +268,7 @@ def _peers(shown: Callable[..., str]) -> list[str]:
         return []
     return [
         BESIDE,
-        shown(("tool", "rows of", "rows", "its error", "kvplan's"), lines, right=2),
+        markdown_table(("tool", "rows of", "rows", "its error", "kvplan's"), lines, right=2),
     ]
 
 

@@ -23,12 +23,14 @@ _BUILD = re.compile(
     r"(?:\bbuild(?: =|:| {1,9}:)? |build_info: )b?(\d{1,9})"
     r"(?:[ -]\(?[0-9a-f]{5,40}|-unknown| \()"
 )
-_FILE_TYPE = re.compile(r"(?:file|model) f?type {1,9}= (.{1,60})")
+_FILE_TYPE = re.compile(r"(?:file type|model ftype) {1,9}= (.{1,60})")
 _REFUSED = re.compile(
     r"allocating ([\d.,]{1,24}|[\d.]{1,20}xx) MiB on device (\d{1,3}): (.{1,120})"
 )
 _OF_SIZE = re.compile(r"failed to allocate (\S{1,40}) buffer of size (\d{1,20})")
 _VARIANTS: Final = {"Small": "S", "Medium": "M", "Large": "L"}
+# Printed names that are not the type's own with its variant (llama_model_ftype_name, b4743).
+_OTHERWISE: Final = {"Q2_K_M": "Q2_K", "IQ3_S mix": "IQ3_M"}
 _SWITCHES: Final = {"0": "off", "1": "on", "enabled": "on", "disabled": "off", "auto": "auto"}
 _SIZES: Final = ("MiB", "breakdown_print", "compute capability")
 _DRAFT: Final = ("loading draft model", "creating MTP draft context", "draft context against")
@@ -167,8 +169,7 @@ class LlamaReader(Reader):
         if "LM STUDIO" in text:
             yield Fact("host_application", "LM Studio", line.number)
         if (kind := _FILE_TYPE.search(text)) is not None and not self._context:
-            yield Fact("file_type", file_type(kind[1]), line.number)
-            yield Flag("--quantization", file_type(kind[1]))
+            yield from _file_type(line, kind[1])
         for wording in self.rows:
             if (figures := wording.match(text)) is not None:
                 yield from self._figures(line, figures)
@@ -208,11 +209,21 @@ class IkReader(LlamaReader):
 
 
 def file_type(words: str) -> str:
-    """``Q4_K_M`` of ``Q4_K - Medium``, ``IQ4_XS`` of ``IQ4_XS - 4.25 bpw``."""
-    name, _, rest = words.strip().partition(" - ")
-    name = name.removeprefix("all ").removeprefix("mostly ").split()[0]
+    """``Q4_K_M`` of ``Q4_K - Medium``, ``IQ4_XS`` of ``IQ4_XS - 4.25 bpw``; empty of none."""
+    name, _, rest = words.strip().removesuffix("(guessed)").strip().partition(" - ")
+    name = name.removeprefix("all ").removeprefix("mostly ")
+    if not name.strip() or name.startswith("unknown"):
+        return ""
     variant = _VARIANTS.get(rest.split()[0]) if rest.strip() else None
-    return f"{name}_{variant}" if variant else name
+    name = name if variant is None else f"{name}_{variant}"
+    return _OTHERWISE.get(name) or name.split()[0]
+
+
+def _file_type(line: Line, words: str) -> Iterator[Found]:
+    """The type of the file, where its name is one."""
+    if kind := file_type(words):
+        yield Fact("file_type", kind, line.number)
+        yield Flag("--quantization", kind)
 
 
 def _asked(name: str, value: Value) -> Any:

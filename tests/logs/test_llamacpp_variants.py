@@ -88,6 +88,10 @@ OTHERS = {
     "llm_load_print_meta: model ftype      = Q4_K - Medium": {"file_type": "Q4_K_M"},
     "print_info: file type   = IQ4_XS - 4.25 bpw": {"file_type": "IQ4_XS"},
     "print_info: file type   = all F32": {"file_type": "F32"},
+    "print_info: file type   = all F32 (guessed)": {"file_type": "F32"},
+    "print_info: file type   = Q2_K - Medium": {"file_type": "Q2_K"},
+    "print_info: file type   = Q2_K - Small": {"file_type": "Q2_K_S"},
+    "print_info: file type   = IQ3_S mix - 3.66 bpw": {"file_type": "IQ3_M"},
     "common_params_fit_impl: projected to use 71326 MiB of device memory vs. 120459 MiB of free "
     "device memory": {"projected_bytes": mib(71326), "free_gpu_bytes": mib(120459)},
     "common_params_fit_impl: will leave 49133 >= 1024 MiB of free device memory, no changes needed":
@@ -106,6 +110,21 @@ def test_what_a_line_states(line: str) -> None:
     found = said("llama_model_loader: loaded meta data from a.gguf", line)
 
     assert wanted == {name: found.get(name) for name in wanted}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "print_info: file type   = unknown, may not work",
+        "print_info: model type       = 32B",
+        "llm_load_print_meta: model type       = 70B",
+    ],
+)
+def test_no_type_of_a_file(line: str) -> None:
+    """The model's size in words is no file type, and neither is what the loader does not know."""
+    start = start_of("print_info: file type   = Q4_K - Medium", line)
+
+    assert "Q4_K_M" == start.flags["--quantization"]
 
 
 BUFFERS = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from kvplan.core.units import format_bytes, format_gib
+from kvplan.core.units import format_gib
 from kvplan.logs.facts import Start, Value
-from kvplan.logs.pool import fraction_leaves, pool_of
+from kvplan.logs.pool import fraction_leaves
 
 Numbers = Mapping[str, Value]
 
@@ -34,47 +34,6 @@ def _profiled(numbers: Numbers) -> str:
     return (
         f"The pool is profiled at {tokens:,} tokens: the weights and what the fraction keeps free "
         "are more than the card has."
-    )
-
-
-def weights_too_large(start: Start, numbers: Numbers) -> str:
-    """llama.cpp and Ollama: the weights of a device, or of the machine."""
-    needed, free = numbers.get("needed_bytes"), numbers.get("free_host_bytes")
-    if isinstance(needed, int) and isinstance(free, int):
-        return (
-            f"The model needs {format_gib(needed)} of memory and {format_gib(free)} are free: "
-            f"{format_gib(needed - free)} short, before any cache."
-        )
-    return f"The weights do not fit{_of(numbers)}: fewer layers on the card, or a smaller file."
-
-
-def cache_too_large(start: Start, numbers: Numbers) -> str:
-    """llama.cpp: the cache is allocated whole at the start."""
-    return (
-        f"The cache does not fit{_of(numbers)}. It is allocated whole at the start: a shorter "
-        "context, fewer slots or a quantised type make it smaller."
-    )
-
-
-def buffers_too_large(start: Start, numbers: Numbers) -> str:
-    """llama.cpp: the graph's buffer, after the cache is there already."""
-    pool = pool_of(start).num_bytes
-    made = f" The cache ({format_bytes(pool)}) was made before it." if pool else ""
-    off = start.last("flash_attention")
-    scores = ""
-    if off is not None and str(off.value) in ("0", "disabled", "off"):
-        scores = " Without flash attention it holds the scores of every token of the context."
-    return (
-        f"The buffer of the graph does not fit{_of(numbers)}.{made}{scores} A smaller "
-        "--ubatch-size, flash attention or a shorter context make it smaller."
-    )
-
-
-def values_need_flash_attention(start: Start, numbers: Numbers) -> str:
-    """llama.cpp: a quantised V cache is read by the flash attention kernel alone."""
-    return (
-        "Values of a quantised type are read by flash attention alone: pass --flash-attn on, or "
-        "keep --cache-type-v f16."
     )
 
 
@@ -111,13 +70,6 @@ def cut_window(start: Start) -> Iterator[tuple[str, Numbers]]:
             f"{int(tokens):,} fit."
         )
         yield said, {"asked_window_tokens": int(asked), "kv_tokens": int(tokens)}
-
-
-def _of(numbers: Numbers) -> str:
-    """`` on CUDA0 (8.69 GiB refused)``, as far as it is said."""
-    device, size = numbers.get("device"), numbers.get("requested_bytes")
-    on = f" on {device}" if device else ""
-    return f"{on} ({format_bytes(size)} were refused)" if isinstance(size, int) else on
 
 
 def _least(start: Start, name: str) -> int | None:

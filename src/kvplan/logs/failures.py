@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from kvplan.core.errors import BadValue
 from kvplan.core.units import format_bytes, format_gib
 from kvplan.core.version import Version
-from kvplan.logs import causes
+from kvplan.logs import allocations, causes
 from kvplan.logs.facts import UNTOLD, Failure, Start, Value
 from kvplan.logs.findings import Finding
 from kvplan.logs.ledger import ledger_of
@@ -140,6 +140,8 @@ def _out_of_memory(start: Start, numbers: Numbers) -> str:
     free, total = numbers.get("free_gpu_bytes"), numbers.get("total_gpu_bytes")
     if isinstance(free, int) and isinstance(total, int):
         of += f", with {format_bytes(free)} of {format_bytes(total)} free,"
+    if start.engine in allocations.ENGINES:
+        return allocations.out_of_memory(start, numbers, of)
     return f"{of} failed {_stage(start)}{_though_free(wanted, free)}"
 
 
@@ -225,10 +227,11 @@ WORDS: Mapping[str, Callable[[Start, Numbers], str]] = {
     "out_of_memory": _out_of_memory,
     "states_exceed_pool": _states,
     "length_exceeds_model": _longer_than_model,
-    "weights_exceed_memory": causes.weights_too_large,
-    "cache_exceeds_memory": causes.cache_too_large,
-    "buffers_exceed_memory": causes.buffers_too_large,
-    "quantised_values_need_flash_attention": causes.values_need_flash_attention,
+    "weights_exceed_memory": allocations.weights_too_large,
+    "cache_exceeds_memory": allocations.cache_too_large,
+    "states_exceed_memory": allocations.states_too_large,
+    "buffers_exceed_memory": allocations.buffers_too_large,
+    "quantised_values_need_flash_attention": allocations.values_need_flash_attention,
     "cuda_graph_failed": causes.graphs_failed,
     "sampler_exceeds_memory": _sampler,
     "profile_disturbed": _disturbed,

@@ -65,7 +65,7 @@ def _terms(start: Start) -> Iterator[Term]:
         said = start.last(fact)
         if said is not None and name not in names:
             devices = start.by_rank(fact)
-            on_card = [f for rank, f in devices.items() if not _is_host(rank)]
+            on_card = [f for rank, f in devices.items() if not is_host(rank)]
             held = on_card or [*devices.values()]
             total = sum(int(f.value) for f in held if isinstance(f.value, int))
             yield Term(name=name, num_bytes=total, source=f"line {said.line}")
@@ -78,7 +78,7 @@ def _of_pool(start: Start, name: str) -> Fact | None:
     return own or start.most(name)
 
 
-def _is_host(device: str | None) -> bool:
+def is_host(device: str | None) -> bool:
     """Whether llama.cpp's name of a buffer is host memory's: ``CPU_Mapped``, ``CUDA_Host``."""
     return device is not None and (device.startswith(("CPU", "BLAS")) or device.endswith("_Host"))
 

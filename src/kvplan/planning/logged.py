@@ -83,6 +83,7 @@ def question_of(start: Start, asking: Asking) -> tuple[Question | None, list[str
             gpus=_cards(start),
             flags=flags,
             context=_context(start),
+            weights_bytes=_file_bytes(start),
             set=asking.set,
             assume=asking.assume,
             offline=asking.offline,
@@ -162,6 +163,12 @@ def _context(start: Start) -> int | None:
     """The length that the log's concurrency is of."""
     length = start.number("max_model_len") or start.number("max_concurrency_tokens")
     return int(length) if length and length > 0 else None
+
+
+def _file_bytes(start: Start) -> int | None:
+    """The file's own size where the loader states it: recipes of a type differ."""
+    size = start.number("model_file_bytes")
+    return int(size) if size and size > 0 else None
 
 
 def _flags(start: Start, engine: Engine) -> tuple[dict[str, Any], list[str]]:

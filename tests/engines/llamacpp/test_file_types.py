@@ -75,6 +75,25 @@ def test_buffers_of_a_known_file() -> None:
     assert round(buffers.parts.embedding / MIB, 2) == 281.81
 
 
+@pytest.mark.parametrize(
+    ("model", "card", "host"), [("openai/gpt-oss-120b", "59.8", "1.1")], ids=["gpt-oss-120b"]
+)
+def test_experts_of_a_checkpoint_stay_in_mxfp4(model: str, card: str, host: str) -> None:
+    """Ollama 0.11's lines of its gpt-oss:120b: 59.8 GiB on the card, 1.1 GiB in host memory."""
+    buffers = buffers_of(open_model(model, offline=True), None, None)
+
+    assert (card, host) == tuple(
+        f"{size / GIB:.1f}"
+        for size in (buffers.total - buffers.parts.embedding, buffers.parts.embedding)
+    )
+
+
+@pytest.mark.parametrize("name", ["IQ2_K", "IQ3_K", "IQ4_KS"])
+def test_interleaved_rows_take_no_more(name: str) -> None:
+    """ik_llama.cpp's _R4 is the same type with its rows between each other."""
+    assert file_type(name) == file_type(f"{name}_R4")
+
+
 def test_unknown_file_type() -> None:
     """The known ones are listed."""
     with pytest.raises(BadValue, match=r"'Q9_Z' is not a GGUF file type.*Q4_K_M"):

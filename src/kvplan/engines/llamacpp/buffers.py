@@ -12,9 +12,12 @@ from typing import Final
 
 from kvplan.core import weights as w
 from kvplan.core.model import Model
+from kvplan.core.quantisation import Quantised
 from kvplan.core.units import ceil_div
 from kvplan.core.weights import ByBlock, Weights
 from kvplan.engines.llamacpp.file_types import (
+    AS_MXFP4,
+    ESTIMATE_ERROR,
     FILE_TYPES,
     MIXTURE_ERROR,
     PLAIN,
@@ -86,8 +89,17 @@ def buffers_of(model: Model, file: str | None, total: int | None) -> Buffers:
 def _type_of(weights: Weights, file: str | None) -> tuple[FileType, float]:
     if file:
         return file_type(file)
+    if _has_mxfp4_experts(weights):
+        return AS_MXFP4, ESTIMATE_ERROR
     bits = 8 * weights.num_bytes / max(weights.parameters, 1)
     return FILE_TYPES["F32" if bits > 24 else "BF16"], 0.005
+
+
+def _has_mxfp4_experts(weights: Weights) -> bool:
+    """Whether the checkpoint itself keeps its experts in MXFP4, as gpt-oss does."""
+    storage = weights.storage
+    schemes = storage.shares.get(w.EXPERT_IN, ()) if isinstance(storage, Quantised) else ()
+    return any(scheme.name == "mxfp4" for scheme, _ in schemes)
 
 
 def _of_file(weights: Weights, parts: ByBlock, depth: int) -> Buffers:

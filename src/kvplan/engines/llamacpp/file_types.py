@@ -7,10 +7,13 @@ number of blocks falls back to a type of 32.
 
 What a publisher mixed by hand is not known from a name, so an estimate has an error of 3%, one of a
 mixture of experts, where recipes differ most, of 6%, and one whose name says so (UD, XL) of 10%.
+Of ik_llama.cpp's own types most files are mixed by hand (--custom-q), the experts alone as the name
+says and the rest larger: 20%.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -27,6 +30,11 @@ GGML: Final[Mapping[str, tuple[int, int]]] = {
     "Q2_K": (256, 84), "IQ4_XS": (256, 136), "IQ3_S": (256, 110), "IQ3_XXS": (256, 98),
     "IQ2_S": (256, 82), "IQ2_XS": (256, 74), "IQ2_XXS": (256, 66), "IQ1_M": (256, 56),
     "IQ1_S": (256, 50),
+    # ik_llama.cpp 8337e4c, ggml/src/ggml-common.h; what a row has beside its blocks is left out.
+    "Q6_0": (32, 26), "IQ6_K": (256, 212), "IQ5_K": (256, 176), "IQ5_KS": (256, 168),
+    "IQ4_K": (256, 144), "IQ4_KS": (256, 136), "IQ4_KSS": (256, 128), "IQ4_KT": (256, 128),
+    "IQ3_K": (256, 110), "IQ3_KS": (256, 102), "IQ3_KT": (256, 100), "IQ2_KL": (256, 86),
+    "IQ2_K": (256, 76), "IQ2_KS": (256, 70), "IQ2_KT": (256, 68), "IQ1_KT": (256, 56),
 }  # fmt: skip
 FALLBACK: Final = {
     "Q6_K": "Q8_0", "Q5_K": "Q5_1", "Q4_K": "Q5_0", "Q3_K": "IQ4_NL", "Q2_K": "IQ4_NL",
@@ -40,6 +48,7 @@ SIXTEENTH: Final = 0.0625
 ESTIMATE_ERROR: Final = 0.03
 MIXTURE_ERROR: Final = 0.06
 MIXED_ERROR: Final = 0.1
+OWN_ERROR: Final = 0.2
 
 VALUES, DOWN, OUT = (w.VALUE,), (w.MLP_OUT, w.EXPERT_OUT), (w.OUTPUT,)
 Rule = tuple[tuple[str, ...], str, float]  # roles, their type, in which share of the layers
@@ -89,12 +98,32 @@ _TYPES: Final = (
         "MXFP4_MOE", "Q8_0", (((w.EXPERT_IN, w.EXPERT_OUT), "MXFP4", 1),), "Q8_0", "Q8_0"
     ),
 )  # fmt: skip
-FILE_TYPES: Final = {kind.name: kind for kind in _TYPES}
+# ik_llama.cpp's own: the type of most, of values, of the output (8337e4c, src/llama-quantize.cpp).
+_OWN: Final = (
+    ("Q6_0", "Q6_0", "Q6_K"), ("IQ6_K", "IQ6_K", "IQ6_K"), ("IQ5_K", "IQ5_K", "Q6_K"),
+    ("IQ5_KS", "IQ5_KS", "Q6_K"), ("IQ4_K", "IQ5_K", "Q6_K"), ("IQ4_KS", "IQ5_K", "Q6_K"),
+    ("IQ4_KSS", "IQ5_K", "Q6_K"), ("IQ4_KT", "IQ5_K", "Q6_K"), ("IQ3_K", "IQ4_K", "Q5_K"),
+    ("IQ3_KS", "IQ4_KS", "Q5_K"), ("IQ3_KT", "IQ4_K", "Q5_K"), ("IQ2_KL", "IQ4_KS", "Q5_K"),
+    ("IQ2_K", "IQ4_K", "Q5_K"), ("IQ2_KS", "IQ2_KS", "Q5_K"), ("IQ2_KT", "IQ2_KT", "Q5_K"),
+    ("IQ1_KT", "IQ1_KT", "Q5_K"),
+)  # fmt: skip
+_OWN_TYPES: Final = tuple(
+    FileType(most, most, ((VALUES, values, 1),), output) for most, values, output in _OWN
+)
+OWN: Final = frozenset(kind.name for kind in _OWN_TYPES)
+FILE_TYPES: Final = {kind.name: kind for kind in (*_TYPES, *_OWN_TYPES)}
+# A checkpoint whose experts are MXFP4 is converted as it is: they stay, the rest is in 16 bits
+# (convert_hf_to_gguf.py b6096, GptOssModel). ggml-org's files of gpt-oss have the rest in Q8_0.
+AS_MXFP4: Final = FileType(
+    "MXFP4 experts", "BF16", (((w.EXPERT_IN, w.EXPERT_OUT), "MXFP4", 1),), "BF16", "BF16"
+)
 ALIASES: Final = {
     "Q3_K": "Q3_K_M", "Q4_K": "Q4_K_M", "Q5_K": "Q5_K_M", "MXFP4": "MXFP4_MOE", "FP16": "F16",
     "Q2_K_XL": "Q2_K", "Q3_K_XL": "Q3_K_M", "Q4_K_XL": "Q4_K_M", "Q5_K_XL": "Q5_K_M",
     "Q6_K_XL": "Q6_K", "Q8_K_XL": "Q8_0", "IQ3_XS": "IQ3_S",
 }  # fmt: skip
+# ik_llama.cpp's rows that lie between each other take what they took before (IQ2_K_R4, Q8_0_R8).
+_INTERLEAVED: Final = re.compile(r"_R(?:4|8|16)$")
 # Never quantised (tensor_allows_quantization), and stored in 32 bits.
 WHOLE_ROLES: Final = frozenset({w.NORM, w.BIAS, w.SCALAR, w.ROUTER, w.STATE})
 
@@ -108,7 +137,7 @@ def file_type(name: str) -> tuple[FileType, float]:
     """
     key = name.upper().replace("-", "_").removesuffix(".GGUF")
     mixed = key.startswith("UD_") or (key.endswith(("_XL", "_L")) and key != "Q3_K_L")
-    key = key.removeprefix("UD_")
+    key = _INTERLEAVED.sub("", key.removeprefix("UD_"))
     found = FILE_TYPES.get(ALIASES.get(key, key))
     if found is None:
         raise BadValue(
@@ -116,6 +145,8 @@ def file_type(name: str) -> tuple[FileType, float]:
         )
     if found.most in PLAIN:
         return found, 0.005
+    if found.name in OWN:
+        return found, OWN_ERROR
     return found, MIXED_ERROR if mixed else ESTIMATE_ERROR
 
 

@@ -42,7 +42,7 @@ def batch_below_length(batch: int, max_len: int) -> str:
 
 
 def batch_below_sequences(batch: int, sequences: int) -> str:
-    """vLLM 0.32.0, config/scheduler.py (verify_max_model_len): each decodes a token in a step."""
+    """Each decodes a token in a step (0.32.0, config/scheduler.py, verify_max_model_len)."""
     return (
         f"max_num_batched_tokens ({batch}) must be greater than or equal to max_num_seqs "
         f"({sequences}): pass --max-num-seqs {batch}, or --max-num-batched-tokens {sequences}."

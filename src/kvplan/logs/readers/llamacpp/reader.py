@@ -16,19 +16,33 @@ from kvplan.logs.facts import LONGEST_TEXT, Begin, Fact, Failure, Flag, Found, V
 from kvplan.logs.lines import Line
 from kvplan.logs.readers.base import Reader, Row, found
 from kvplan.logs.readers.llamacpp import buffers, caches
-from kvplan.logs.readers.llamacpp.wording import ERRORS, FLAGS, MODEL, PROJECTIONS, SETTINGS
+from kvplan.logs.readers.llamacpp.wording import (
+    BUFFERS,
+    ERRORS,
+    FLAGS,
+    MODEL,
+    PROJECTIONS,
+    RETRIED,
+    SETTINGS,
+)
 
 MOST_DEVICES: Final = 1024
 _BUILD = re.compile(
     r"(?:\bbuild(?: =|:| {1,9}:)? |build_info: )b?(\d{1,9})"
     r"(?:[ -]\(?[0-9a-f]{5,40}|-unknown| \()"
 )
-_FILE_TYPE = re.compile(r"(?:file|model) f?type {1,9}= (.{1,60})")
+_FILE_TYPE = re.compile(r"(?:file type|model ftype) {1,9}= (.{1,60})")
 _REFUSED = re.compile(
-    r"allocating ([\d.,]{1,24}|[\d.]{1,20}xx) MiB on device (\d{1,3}): (.{1,120})"
+    r"allocating (?P<size>[\d.,]{1,24}|[\d.]{1,20}xx) MiB on device (?P<device>\d{1,3}): "
+    r"|failed to allocate buffer, size = {1,9}(?P<of_metal>[\d.]{1,24}) MiB"
 )
+_ENCODING = re.compile(r"processing image\.\.\.|encoding (?:image|mtmd) slice")
+_ENCODED = re.compile(r"image(?: slice)? (?:processed|encoded|decoded) ")
+_LIMIT: Final = "exceeds device memory allocation limit"
 _OF_SIZE = re.compile(r"failed to allocate (\S{1,40}) buffer of size (\d{1,20})")
 _VARIANTS: Final = {"Small": "S", "Medium": "M", "Large": "L"}
+# Printed names that are not the type's own with its variant (llama_model_ftype_name, b4743).
+_OTHERWISE: Final = {"Q2_K_M": "Q2_K", "IQ3_S mix": "IQ3_M"}
 _SWITCHES: Final = {"0": "off", "1": "on", "enabled": "on", "disabled": "off", "auto": "auto"}
 _SIZES: Final = ("MiB", "breakdown_print", "compute capability")
 _DRAFT: Final = ("loading draft model", "creating MTP draft context", "draft context against")
@@ -53,7 +67,8 @@ class LlamaReader(Reader):
     marks: ClassVar[tuple[str, ...]] = (
         "MiB", "llama_", "llm_load_print_meta", "print_info", "build", "layers to GPU",
         "ocate", "draft", "KV cache", "V cache", "compute capability", "general.name", "arch",
-        "n_ctx_slot", "LM STUDIO", "model size", "flash_a", "breakdown",
+        "n_ctx_slot", "LM STUDIO", "model size", "flash_a", "breakdown", "OUT_OF_DEVICE_MEMORY",
+        "ing image", "image processed", "slots are idle", "allocation limit",
     )  # fmt: skip
     rows: ClassVar[tuple[Row, ...]] = (*MODEL, *SETTINGS, *PROJECTIONS)
 
@@ -65,6 +80,7 @@ class LlamaReader(Reader):
         self._refused: dict[str, Value] = {}
         self._pending: Failure | None = None
         self._fresh, self._build = False, ""
+        self._encoding = False
 
     def read(self, line: Line) -> Iterator[Found]:
         """What a line says of the model, a context or a device."""
@@ -139,10 +155,13 @@ class LlamaReader(Reader):
     def _refuse(self, line: Line, refused: re.Match[str]) -> Iterator[Found]:
         """An allocation that failed: what it was for is said by a later line."""
         yield from self.finish()
-        self._refused = {"device": f"CUDA{refused[2]}"}
-        size = numbers.size(f"{refused[1].removesuffix('xx')} MiB")
+        self._refused = {"device": f"CUDA{refused['device']}" if refused["device"] else "Metal"}
+        said = refused["size"] or refused["of_metal"]
+        size = numbers.size(f"{said.removesuffix('xx')} MiB")
         if size is not None:
             self._refused["requested_bytes"] = size
+        if self._encoding:
+            self._refused["encoding_image"] = True
         self._pending = _failure("out_of_memory", line, self._refused)
 
     def finish(self) -> Iterator[Found]:
@@ -155,24 +174,45 @@ class LlamaReader(Reader):
         """Settings, and errors with what was refused before them."""
         text = line.text
         if (of := _OF_SIZE.search(text)) is not None:
-            self._refused = {"device": of[1], "requested_bytes": int(of[2])}
+            limit = {"allocation_limit": True} if self._refused.get("allocation_limit") else {}
+            self._refused = {"device": of[1], "requested_bytes": int(of[2]), **limit}
             return
+        if _LIMIT in text:
+            self._refused = {"allocation_limit": True}
         for error in ERRORS:
-            if error.match(text) is not None:
-                self._pending = None
-                yield _failure(error.failure, line, self._refused)
+            if (figures := error.match(text)) is not None:
+                yield from self._fail(_failure(error.failure, line, self._refused or figures))
                 return
-        if "full-size SWA cache" in text:
-            yield Flag("--swa-full", True)
-        if "LM STUDIO" in text:
-            yield Fact("host_application", "LM Studio", line.number)
+        yield from self._notes(line)
         if (kind := _FILE_TYPE.search(text)) is not None and not self._context:
-            yield Fact("file_type", file_type(kind[1]), line.number)
-            yield Flag("--quantization", file_type(kind[1]))
+            yield from _file_type(line, kind[1])
         for wording in self.rows:
             if (figures := wording.match(text)) is not None:
                 yield from self._figures(line, figures)
                 yield from self._flags(figures)
+
+    def _fail(self, failure: Failure) -> Iterator[Found]:
+        """An error; a buffer of the graph may yet be asked for once more."""
+        self._pending = None
+        if failure.code == BUFFERS:
+            self._pending = failure
+        else:
+            yield failure
+
+    def _notes(self, line: Line) -> Iterator[Found]:
+        """What a line says without a figure."""
+        text = line.text
+        if RETRIED in text:
+            self._pending, self._refused = None, {}
+            yield Fact("pipeline_retry", True, line.number)
+        if _ENCODING.search(text) or _ENCODED.search(text):
+            self._encoding = _ENCODED.search(text) is None
+        if "all slots are idle" in text:  # tools/server, b4743 and later: it answers from here on
+            yield Fact("serving", True, line.number)
+        if "full-size SWA cache" in text:
+            yield Flag("--swa-full", True)
+        if "LM STUDIO" in text:
+            yield Fact("host_application", "LM Studio", line.number)
 
     def _figures(self, line: Line, figures: dict[str, Value]) -> Iterator[Found]:
         """Facts of the context that is being made."""
@@ -208,11 +248,21 @@ class IkReader(LlamaReader):
 
 
 def file_type(words: str) -> str:
-    """``Q4_K_M`` of ``Q4_K - Medium``, ``IQ4_XS`` of ``IQ4_XS - 4.25 bpw``."""
-    name, _, rest = words.strip().partition(" - ")
-    name = name.removeprefix("all ").removeprefix("mostly ").split()[0]
+    """``Q4_K_M`` of ``Q4_K - Medium``, ``IQ4_XS`` of ``IQ4_XS - 4.25 bpw``; empty of none."""
+    name, _, rest = words.strip().removesuffix("(guessed)").strip().partition(" - ")
+    name = name.removeprefix("all ").removeprefix("mostly ")
+    if not name.strip() or name.startswith("unknown"):
+        return ""
     variant = _VARIANTS.get(rest.split()[0]) if rest.strip() else None
-    return f"{name}_{variant}" if variant else name
+    name = name if variant is None else f"{name}_{variant}"
+    return _OTHERWISE.get(name) or name.split()[0]
+
+
+def _file_type(line: Line, words: str) -> Iterator[Found]:
+    """The type of the file, where its name is one."""
+    if kind := file_type(words):
+        yield Fact("file_type", kind, line.number)
+        yield Flag("--quantization", kind)
 
 
 def _asked(name: str, value: Value) -> Any:

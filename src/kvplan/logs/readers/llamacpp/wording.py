@@ -28,20 +28,28 @@ MODEL: Final[tuple[Row, ...]] = rows(
     r"(?:file|model) size += <model_file_bytes:size>",
 )
 
-SETTINGS: Final[tuple[Row, ...]] = rows(
-    r"n_ctx += <context_tokens:whole>",
-    r"(?:n_ctx_seq|n_ctx_per_seq) += <max_model_len:whole>",
-    r"n_seq_max += <kv_sequences:whole>",
-    r"n_batch += <batch_tokens:whole>",
-    r"n_ubatch += <micro_batch_tokens:whole>",
-    r"flash_attn += <flash_attention:word>",
-    r"kv_unified += <kv_unified:word>",
-    r"mla_attn += <latent_form:whole>",
-    r"attn_max_b += <attention_batch_mib:whole>",
-    r"n_ctx_slot = <max_model_len:whole>",
-    r"kv_size = <kv_cells:whole>, (?:offload = \d, )?type_k = <k_type:quoted>, type_v = "
-    "<v_type:quoted>,",
-    r"offloaded <gpu_layers:whole>/<offloadable_layers:whole> layers to GPU",
+SETTINGS: Final[tuple[Row, ...]] = (
+    *rows(
+        r"n_ctx += <context_tokens:whole>",
+        r"(?:n_ctx_seq|n_ctx_per_seq) += <max_model_len:whole>",
+        r"n_seq_max += <kv_sequences:whole>",
+        r"n_batch += <batch_tokens:whole>",
+        r"n_ubatch += <micro_batch_tokens:whole>",
+        r"flash_attn += <flash_attention:word>",
+        r"kv_unified += <kv_unified:word>",
+        r"mla_attn += <latent_form:whole>",
+        r"attn_max_b += <attention_batch_mib:whole>",
+        r"n_ctx_slot = <max_model_len:whole>",
+        r"kv_size = <kv_cells:whole>, (?:offload = \d, )?type_k = <k_type:quoted>, type_v = "
+        "<v_type:quoted>,",
+        r"offloaded <gpu_layers:whole>/<offloadable_layers:whole> layers to GPU",
+        r"pipeline parallelism enabled \(n_copies=<pipeline_copies:whole>\)",
+    ),
+    row(
+        r"flash_attn (?:is not compatible with|requires) [^\n]{1,80} - forcing off",
+        flash_attention="off",
+        flash_attention_refused=True,
+    ),
 )
 
 # A setting's fact, the flag that asks for it.
@@ -64,11 +72,19 @@ PROJECTIONS: Final[tuple[Row, ...]] = rows(
     "will leave <left_free_bytes:mib> >= <left_free_target_bytes:size> of free device memory",
 )
 
+BUFFERS: Final = "buffers_exceed_memory"
+# The graph's buffer is asked for once more without copies (src/llama-context.cpp, b6840).
+RETRIED: Final = "retrying without pipeline parallelism"
+
 ERRORS: Final[tuple[Row, ...]] = (
     row("failed to allocate buffer for kv cache", "cache_exceeds_memory"),
+    row("failed to allocate buffer for rs cache", "states_exceed_memory"),
     row("unable to allocate backend(?: CPU| metal)? buffer", "weights_exceed_memory"),
+    row("unable to allocate <device:word> buffer", "weights_exceed_memory"),
     row("error loading model: failed to allocate buffer", "weights_exceed_memory"),
-    row("failed to allocate compute (?:pp )?buffers", "buffers_exceed_memory"),
+    row("failed to allocate compute (?:pp )?buffers", BUFFERS),
+    # Its number is Level Zero's; what was asked for is not said (ggml-sycl.cpp).
+    row("UR_RESULT_ERROR_OUT_OF_DEVICE_MEMORY", "out_of_memory"),
     row(
         "V cache quantization requires flash_?\\s?attn",
         "quantised_values_need_flash_attention",

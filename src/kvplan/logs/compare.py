@@ -51,8 +51,13 @@ class Difference:
         }
 
 
-def ledgers_apart(logged: Ledger, predicted: Ledger) -> Iterator[Difference]:
-    """The terms that both have, in the order of the log."""
+def ledgers_apart(
+    logged: Ledger, predicted: Ledger, *, of_budget: bool = True
+) -> Iterator[Difference]:
+    """The terms that both have, in the order of the log.
+
+    ``of_budget`` where the engine's pool is what its budget leaves; llama.cpp's is asked for.
+    """
     planned = {term.name: term for term in predicted}
     merged = _merged(planned)
     for term in logged:
@@ -62,7 +67,7 @@ def ledgers_apart(logged: Ledger, predicted: Ledger) -> Iterator[Difference]:
                 name=term.name,
                 logged=term.num_bytes,
                 predicted=own.num_bytes,
-                why=_why(term, own),
+                why=_why(term, own, of_budget=of_budget),
             )
 
 
@@ -80,13 +85,16 @@ def _merged(planned: dict[str, Term]) -> dict[str, Term]:
     return {both.name: both}
 
 
-def _why(logged: Term, predicted: Term) -> str:
+def _why(logged: Term, predicted: Term, *, of_budget: bool) -> str:
     apart = logged.num_bytes - predicted.num_bytes
     if abs(apart) <= predicted.error_bytes + logged.error_bytes:
         error = format_bytes(predicted.error_bytes)
         return f"within the prediction's error of {error}" if predicted.error_bytes else "equal"
-    if logged.name == "kv_pool":
+    if logged.name == "kv_pool" and of_budget:
         return "what is left: the sum of the other differences, and of what no line states"
+    if logged.name == "kv_pool":
+        times = logged.num_bytes / max(1, predicted.num_bytes)
+        return f"{times:.2f} × the planned: other cells, another type, or layers on another device"
     if not logged.inside_budget and predicted.inside_budget:
         return "measured after the pool was made; the prediction counts it inside the budget"
     return ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kvplan.core.ledger import Ledger, Term
+from kvplan.core.units import MIB
 from kvplan.logs.facts import Fact, Start
 from kvplan.logs.pool import pool_of
 
@@ -20,8 +21,8 @@ TERMS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("non_torch", ("non_torch_bytes",)),
     ("cuda_graphs", ("cuda_graph_estimate_bytes",)),
 )
-# Of a single process over several devices: their sum.
-SUMMED: tuple[tuple[str, str], ...] = (
+# Of a single process over several devices: those of the fullest.
+OF_DEVICES: tuple[tuple[str, str], ...] = (
     ("weights", "model_buffer_bytes"),
     ("compute_buffer", "compute_buffer_bytes"),
     ("recurrent_state", "recurrent_state_bytes"),
@@ -41,7 +42,11 @@ def ledger_of(start: Start) -> Ledger:
         rest = requested.value - inside - pool.num_bytes
         said = "what the budget has beside the terms that are said"
         terms.append(Term(name="unexplained", num_bytes=rest, source=said))
-    if pool.num_bytes is not None:
+    fullest = fullest_device(start)
+    own = _own_cache(start, fullest) if fullest is not None else None
+    if own is not None:
+        terms.append(own)
+    elif pool.num_bytes is not None:
         terms.append(
             Term(
                 name="kv_pool",
@@ -61,14 +66,49 @@ def _terms(start: Start) -> Iterator[Term]:
         if said is not None and (name != "cuda_graphs" or applied):
             names.add(name)
             yield _term(name, said)
-    for name, fact in SUMMED:
-        said = start.last(fact)
-        if said is not None and name not in names:
-            devices = start.by_rank(fact)
+    fullest = fullest_device(start)
+    for name, fact in OF_DEVICES:
+        devices = start.by_rank(fact)
+        if devices and name not in names:
             on_card = [f for rank, f in devices.items() if not is_host(rank)]
             held = on_card or [*devices.values()]
-            total = sum(int(f.value) for f in held if isinstance(f.value, int))
-            yield Term(name=name, num_bytes=total, source=f"line {said.line}")
+            own = devices.get(fullest) if len(on_card) > 1 else None
+            told = [own] if own is not None else held
+            total = sum(int(f.value) for f in told if isinstance(f.value, int))
+            of = f", {fullest} of {len(on_card)} cards" if own is not None else ""
+            yield Term(name=name, num_bytes=total, source=f"line {told[-1].line}{of}")
+
+
+def cards_of(start: Start) -> list[str]:
+    """llama.cpp's devices that have weights or caches and are none of the host's.
+
+    What rows are cut over all cards has a buffer of its own, ``CUDA_Split``.
+    """
+    named = [*start.by_rank("model_buffer_bytes"), *start.by_rank("kv_buffer_bytes")]
+    cards = [name for name in dict.fromkeys(named) if name is not None and not is_host(name)]
+    return [] if any(name.endswith("_Split") for name in cards) else cards
+
+
+def fullest_device(start: Start) -> str | None:
+    """The card that llama.cpp filled most, where it has several; None where it has one."""
+    cards = cards_of(start)
+    facts = [start.by_rank(fact) for _, fact in OF_DEVICES] + [start.by_rank("kv_buffer_bytes")]
+
+    def held(card: str) -> int:
+        """Bytes of a card."""
+        found = (by_rank[card].value for by_rank in facts if card in by_rank)
+        return sum(value for value in found if isinstance(value, int))
+
+    return max(cards, key=held) if len(cards) > 1 else None
+
+
+def _own_cache(start: Start, card: str) -> Term | None:
+    """The part of a cache that one of several cards has."""
+    said = start.by_rank("kv_buffer_bytes").get(card)
+    if said is None or not isinstance(said.value, int):
+        return None
+    source = f"line {said.line}, {card} of {len(cards_of(start))} cards"
+    return Term(name="kv_pool", num_bytes=said.value, source=source, error_bytes=MIB // 200)
 
 
 def _of_pool(start: Start, name: str) -> Fact | None:

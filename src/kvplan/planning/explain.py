@@ -29,7 +29,7 @@ from kvplan.planning.answer import Answer
 from kvplan.planning.fit import FitAnswer
 from kvplan.planning.logged import Asking, question_of
 from kvplan.planning.question import Question
-from kvplan.planning.started_as import Base
+from kvplan.planning.started_as import OF_A_BUDGET, Base
 from kvplan.planning.storage import as_stored, explain_storage
 from kvplan.planning.suggestions import Advice, Suggestion, advise
 from kvplan.planning.unlogged import as_cut, unlike
@@ -250,7 +250,8 @@ def _of_earlier(log: Log, start: Start) -> list[Inferred]:
 
 def _differences(logged: Ledger, base: Base, start: Start) -> Iterator[Difference]:
     """Terms against the plan as asked; tokens against the plan on the logged pool."""
-    for row in ledgers_apart(logged, base.plan.ledger):
+    of_budget = start.engine in OF_A_BUDGET
+    for row in ledgers_apart(logged, base.plan.ledger, of_budget=of_budget):
         if row.name == "activation_peak" and not row.why:
             yield _of_batch(row, base)
         elif row.name == "weights" and not row.why and row.ratio:

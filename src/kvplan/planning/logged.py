@@ -14,6 +14,7 @@ from kvplan.engines.base import Engine
 from kvplan.engines.names import ENGINES
 from kvplan.engines.registry import engine_of
 from kvplan.logs.facts import Start
+from kvplan.logs.ledger import cards_of
 from kvplan.logs.versions import likely_version
 from kvplan.planning.question import Question, ask
 from kvplan.readers.devices import find_device
@@ -156,7 +157,7 @@ def _cards(start: Start) -> int:
     for name in PARALLEL:
         said = start.number(name)
         cards *= max(1, int(said)) if said else 1
-    return min(cards, MOST_CARDS)
+    return min(max(cards, len(cards_of(start))), MOST_CARDS)
 
 
 def _context(start: Start) -> int | None:

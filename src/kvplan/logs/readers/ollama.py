@@ -20,7 +20,7 @@ from kvplan.logs import numbers
 from kvplan.logs.facts import LONGEST_TEXT, Fact, Failure, Flag, Found, Value
 from kvplan.logs.lines import Line
 from kvplan.logs.readers.base import Row, found, row
-from kvplan.logs.readers.llamacpp.reader import LlamaReader
+from kvplan.logs.readers.llamacpp.reader import MOST_DEVICES, LlamaReader
 
 _VERSION = re.compile(r"\(version (\d[\w.+-]{0,40})\)")
 _PAIR = re.compile(r"""\b([a-z]{1,20}(?:[._][a-z]{1,20}){0,3})=("[^"]{0,400}"|[^\s"]{1,100})""")
@@ -33,6 +33,10 @@ _OPTION = re.compile(r"(?:^|[\s\"])--([a-z-]{2,40})[ =](\S{1,60})")
 _WEIGHTS = re.compile(
     r'msg="(model weights|kv cache|compute graph)"(?: buffer| device| backend)=(\S{1,60})'
     r'(?: buffer_type=\S{1,60})? size="([\d.]{1,12} [KMGT]?i?B)"'
+)
+# A card of the machine, told before anything is loaded (types.go, gpu.go until 0.13).
+_CARD = re.compile(
+    r'msg="inference compute" .{0,300}?name="([^"]{2,80})" total="([\d.]{1,12} [KMGT]?i?B)"'
 )
 _TOTAL = row('msg="total memory" size="<reported_total_bytes:size>"')
 _TOO_LARGE = row(
@@ -70,7 +74,8 @@ class OllamaReader(LlamaReader):
     signs: ClassVar[tuple[str, ...]] = (
         "source=server.go", "source=memory.go", "source=sched.go", "source=device.go",
         "source=runner.go", "source=ggml.go", "source=routes.go", "source=backend.go",
-        "source=llama_server.go", "offload to ", "memory.required.kv", "ollama runner",
+        "source=llama_server.go", "source=types.go", "offload to ", "memory.required.kv",
+        "ollama runner",
     )  # fmt: skip
     marks: ClassVar[tuple[str, ...]] = (
         *LlamaReader.marks, "memory.required", "msg=load", "GiB", "starting ", "(version ",
@@ -82,13 +87,18 @@ class OllamaReader(LlamaReader):
         super().__init__()
         self._release: str | None = None
         self._operation = ""
-        self._running = self._begun = False
+        self._running = self._begun = self._untold = False
+        self._cards: list[tuple[Line, str, int | None]] = []
 
     def read(self, line: Line) -> Iterator[Found]:
         """What a line says of a model's load."""
         text = line.text
         if (release := _VERSION.search(text)) is not None and "istening" in text:
-            self._release = release[1]
+            self._release, self._cards = release[1], []
+        elif (card := _CARD.search(text)) is not None:
+            self._untold = True
+            if len(self._cards) < MOST_DEVICES:
+                self._cards.append((line, card[1], numbers.size(card[2])))
         elif "memory.required" in text:
             yield from self._estimate(line)
         elif (asked := _REQUEST.search(text)) is not None:
@@ -108,7 +118,10 @@ class OllamaReader(LlamaReader):
             code = "out_of_memory"
             yield Failure(code, line.number, line.rank, text[:LONGEST_TEXT], self._refused)
         else:
-            yield from super().read(line)
+            for one in super().read(line):
+                yield one
+                if self._untold:
+                    yield from self._told()
 
     def _version(self, build: str) -> str:
         """The release: the build is of the llama.cpp inside."""
@@ -127,6 +140,16 @@ class OllamaReader(LlamaReader):
     def _start(self) -> Iterator[Found]:
         self._begun, self._running, self._fresh = True, False, False
         yield from super()._begin(self._release)
+        yield from self._told()
+
+    def _told(self) -> Iterator[Found]:
+        """The machine's cards, once in each start."""
+        self._untold = False
+        for place, (line, name, total) in enumerate(self._cards):
+            rank, text = f"CUDA{place}", line.text[:LONGEST_TEXT]
+            yield Fact("gpu", name, line.number, rank, text)
+            if total is not None:
+                yield Fact("total_gpu_bytes", total, line.number, rank, text)
 
     def _estimate(self, line: Line) -> Iterator[Found]:
         """What Ollama expects before it loads."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tools import accuracy
+from tools.accuracy_peers import judge, ours
 
 
 def test_the_page_is_current() -> None:
@@ -12,7 +13,7 @@ def test_the_page_is_current() -> None:
     assert 0 == accuracy.main(check=True)
 
 
-@pytest.mark.parametrize("model", [name for name, size in accuracy.judge().items() if size])
+@pytest.mark.parametrize("model", [name for name, size in judge().items() if size])
 def test_ours_is_what_transformers_keeps(model: str) -> None:
     """On the peers' models, to the byte."""
-    assert accuracy.judge()[model] == accuracy.ours(model)
+    assert judge()[model] == ours(model)

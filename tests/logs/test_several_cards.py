@@ -40,6 +40,15 @@ def test_the_ledger_is_of_the_fullest_card() -> None:
     assert "CUDA0" in found["compute_buffer"].source
 
 
+def test_a_buffer_of_inputs_is_none_of_the_weights() -> None:
+    """Builds of early 2024 name it so."""
+    text = TWO + "llama_new_context_with_model:  CUDA_Host input buffer size   =    11.02 MiB\n"
+    start = kvplan.explain(text.encode()).start
+
+    assert ["CPU", "CUDA0", "CUDA1"] == [*start.by_rank("model_buffer_bytes")]
+    assert ["CUDA_Host"] == [*start.by_rank("input_buffer_bytes")]
+
+
 def test_rows_over_all_cards_are_no_card() -> None:
     """``--split-mode row`` has a buffer of its own beside the first card's."""
     text = TWO.replace("CUDA1 buffer", "CUDA_Split buffer")

@@ -122,3 +122,10 @@ def test_an_acceptance_without_drafts_says_nothing() -> None:
     found = kvplan.fit("llama-3.1-8b", gpu="h200", acceptance=0.5)
 
     assert "--acceptance says nothing: the engine is not started with drafts." in found.warnings
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "tensorrt-llm"])
+def test_a_card_without_a_name_is_not_doubted(engine: str) -> None:
+    found = kvplan.fit("llama-3.1-8b", gpu_memory="40GiB", engine=engine, context="8k")
+
+    assert not any("is not modelled" in said for said in found.warnings)

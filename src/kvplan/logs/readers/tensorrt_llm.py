@@ -7,12 +7,15 @@ what is said last counts. ``available`` is what is free, of which the pool takes
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from kvplan.logs.facts import Begin, Found, Value
 from kvplan.logs.lines import Line
 from kvplan.logs.readers.base import Reader, found, row, rows
 
+# The library's own, or that of an engine's file, which it has to be (gptJsonConfig.cpp).
+_VERSION = re.compile(r"(?:TensorRT-LLM version: {1,9}|Engine version )(\S{1,60})")
 _POOL = row(r"Allocated <kv_bytes:size> for max tokens in paged KV cache \(<kv_tokens:whole>\)")
 
 
@@ -28,7 +31,8 @@ class TensorRtReader(Reader):
         "tokens per block",
     )  # fmt: skip
     marks = (
-        "TensorRT-LLM version", "paged KV cache", "paged kv cache", "k/v cache", "KV cache p",
+        "TensorRT-LLM version", "Engine version ", "paged KV cache", "paged kv cache", "k/v cache",
+        "KV cache p",
         "KV cache s", "KV cache blocks", "tokens per block", "engine size", "MemUsageChange",
         "Adjusted window size", "blocks_per_window", "Estimated max tokens", "out of memory",
     )  # fmt: skip
@@ -63,11 +67,11 @@ class TensorRtReader(Reader):
 
     def read(self, line: Line) -> Iterator[Found]:
         """What a line says; the first version line after a pool begins a new start."""
-        _, told, version = line.text.partition("TensorRT-LLM version: ")
-        if told:
+        version = _VERSION.search(line.text)
+        if version is not None:
             if self._pooled or not self._begun:
                 self._begun, self._pooled = True, False
-                yield Begin(version.strip()[:60] or None)
+                yield Begin(version[1])
         elif (figures := _POOL.match(line.text)) is not None:
             self._pooled = True
             yield from found(line, _with_memory(figures))

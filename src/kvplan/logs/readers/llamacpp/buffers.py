@@ -19,8 +19,8 @@ from kvplan.logs import numbers
 from kvplan.logs.facts import Value
 
 _BUFFER = re.compile(
-    r"(\w{0,60}):? {1,20}(\S{1,80}) {1,9}(KV|RS|model|compute|output)? ?buffer size {0,9}= {0,12}"
-    r"(-?[\d.,]{1,24}) MiB"
+    r"(\w{0,60}):? {1,20}(\S{1,80}) {1,9}(KV|RS|model|compute|output|input)? ?buffer size {0,9}="
+    r" {0,12}(-?[\d.,]{1,24}) MiB"
 )
 _USING = re.compile(
     r"using device (\S{1,40}) \((.{1,80}?)\)(?: \(.{1,60}\))? - (\d{1,12}) MiB free"
@@ -39,7 +39,9 @@ HOST_COLUMNS: Final = ("self_bytes", "model_bytes", "context_bytes", "compute_by
 DEVICE_COLUMNS: Final = (
     "total_gpu_bytes", "left_free_bytes", *HOST_COLUMNS, "unaccounted_bytes",
 )  # fmt: skip
-NAMES: Final = {"KV": "kv", "RS": "recurrent", "compute": "compute", "output": "output"}
+NAMES: Final = {
+    "KV": "kv", "RS": "recurrent", "compute": "compute", "output": "output", "input": "input",
+}  # fmt: skip
 
 
 class OfDevice(NamedTuple):

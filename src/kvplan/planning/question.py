@@ -26,14 +26,13 @@ from kvplan.engines.registry import engine_of
 from kvplan.engines.weight_words import said_of_word
 from kvplan.planning.cost.pricing import LIST, Pricing
 from kvplan.planning.speed.measured import check, read_calibration
-from kvplan.planning.support import beyond_a_host, refusal
+from kvplan.planning.support import beyond_a_host, too_old
 from kvplan.readers import mig, unified
 from kvplan.readers.devices import find_device
 from kvplan.readers.families.base import Options
 from kvplan.readers.host_links import HostLink, host_link
 from kvplan.readers.open_model import ModelSource, open_model
 
-GIVEN = "given"  # a card of which the memory alone is said
 USUAL_CONTEXT = 32768
 USUAL_CONTEXT_SOURCE = "default: 32k, or the model's or the engine's maximum if less"
 MAX_GPUS = 4096
@@ -190,7 +189,7 @@ def device_named(gpu: str | None, gpu_memory: int | str | None) -> tuple[Device,
         raise BadValue(
             "No card is named.", "Pass --gpu NAME (see kvplan gpus), or --gpu-memory 80GiB."
         )
-    device, said = (Device(name=GIVEN, title=GIVEN), ()) if gpu is None else find_device(gpu)
+    device, said = (Device(name="given", title="given"), ()) if gpu is None else find_device(gpu)
     if gpu_memory is not None:
         memory = parse_bytes(gpu_memory)
         if memory < 1:
@@ -254,7 +253,7 @@ def _usual_context(model: Model, bound: int | None) -> int:
 def _vendor_warning(engine: Engine, device: Device) -> list[str]:
     if device.vendor in engine.not_on:
         return [f"{engine.name} has no kernels for {device.title}: planned as if it had."]
-    said = None if device.name == GIVEN else refusal(engine.name, device)
+    said = too_old(engine.name, device)
     return [] if said is None else [f"{said}: planned as if it ran."]
 
 

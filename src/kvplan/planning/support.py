@@ -73,12 +73,17 @@ def refusal(engine: str, device: Device) -> str | None:
     vendors = ("NVIDIA",) if engine == "tensorrt-llm" else SERVED_BY_VLLM
     if device.vendor not in vendors or PLUGINS.search(device.kind):
         return f"{engine} on {device.title} is not modelled"
-    if device.vendor == "NVIDIA" and capability(device) < TURING:
-        return (
-            f"{engine} needs compute capability 7.5, and {device.title} has "
-            f"{capability(device):.1f}; llama.cpp runs there"
-        )
-    return None
+    return too_old(engine, device)
+
+
+def too_old(engine: str, device: Device) -> str | None:
+    """Why an engine has no kernels for an NVIDIA card; None where it has."""
+    if engine not in DATACENTRE or device.vendor != "NVIDIA" or capability(device) >= TURING:
+        return None
+    return (
+        f"{engine} needs compute capability 7.5, and {device.title} has "
+        f"{capability(device):.1f}; llama.cpp runs there"
+    )
 
 
 def weights_format(model: Model) -> str:

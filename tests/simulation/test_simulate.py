@@ -219,7 +219,6 @@ def test_a_trace_is_stretched_to_a_rate_or_sent_in_a_loop() -> None:
         ({"link": "5GB/s"}, "--link is between copies"),
         ({"columns": "timestamp=t"}, "--columns says how a trace is read"),
         ({"workload": "a"}, "--workload says how a trace is read"),
-        ({"rate": None, "trace": []}, "--prompt is of drawn traffic, and the trace has its own"),
         ({"replicas": 0}, "--replicas"),
         ({"cache": "heap"}, "There is no 'heap'"),
         ({"preemption": "swap", "engine": "sglang"}, "sglang does not swap"),
@@ -238,6 +237,19 @@ def test_a_prompt_that_never_fits_is_counted() -> None:
 
     assert 0 < found["rejected"] < 40
     assert 40 == found["rejected"] + found["finished"]
+
+
+def test_what_a_trace_does_not_hear_is_told() -> None:
+    """A page's form has both: the trace goes first, and says so."""
+    rows = [{"timestamp": 0, "input_length": 50, "output_length": 2, "hash_ids": []}]
+    asked = {key: ASKED[key] for key in ("model", "gpu", "time")}
+    found = kvplan.simulate(**asked, trace=rows, prompt=2048, turns=3)
+
+    assert 1 == found.figures()["finished"]
+    assert found.warnings[-2:] == (
+        "--prompt is of drawn traffic: the trace has its own.",
+        "--turns is of drawn traffic: the trace has its own.",
+    )
 
 
 def test_where_all_are_refused_the_answer_is_no() -> None:

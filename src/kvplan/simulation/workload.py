@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
@@ -47,8 +47,9 @@ class Workload:
         """
         if self.requests is not None:
             parse_count(self.requests, "--requests", MOST_REQUESTS)
-        self._check_all_are_heard()
         if self.trace is None:
+            for flag in self._given(OF_TRACES):
+                raise BadValue(f"{flag} says how a trace is read.", "Pass --trace FILE.")
             return self._drawn(seed)
         if self.rate is not None and self.concurrency is not None:
             raise BadValue("A trace is sent at a --rate or in a closed loop, not both.")
@@ -63,26 +64,19 @@ class Workload:
             seed=seed,
             offline=self.offline,
         )
+        unheard = [
+            f"{flag} is of drawn traffic: the trace has its own." for flag in self._given(OF_DRAWS)
+        ]
+        found = replace(found, notes=(*found.notes, *unheard))
         if self.rate is not None:
             return at_rate(found, self.rate)
         return found if self.concurrency is None else closed_loop(found, self.concurrency)
 
-    def _check_all_are_heard(self) -> None:
-        """Nothing where every word is one of this traffic's.
-
-        Raises:
-            BadValue: a word of drawn traffic beside a trace, or of a trace without one.
-        """
-        names = OF_TRACES if self.trace is None else OF_DRAWS
+    def _given(self, names: Sequence[str]) -> list[str]:
+        """The flags among these that are not as they usually are."""
         usual = {field.name: field.default for field in fields(self)}
-        for name in names:
-            if getattr(self, name) != usual[name]:
-                flag = f"--{name.replace('_', '-')}"
-                if self.trace is None:
-                    raise BadValue(f"{flag} says how a trace is read.", "Pass --trace FILE.")
-                raise BadValue(
-                    f"{flag} is of drawn traffic, and the trace has its own.", "Leave one out."
-                )
+        changed = (name for name in names if getattr(self, name) != usual[name])
+        return [f"--{name.replace('_', '-')}" for name in changed]
 
     def _drawn(self, seed: int) -> Traffic:
         if self.rate is None and self.concurrency is None:

@@ -132,4 +132,4 @@ def _limit(numbers: Numbers) -> str:
     """Vulkan's own limit of one allocation (ggml-vulkan.cpp b4743, ggml_vk_create_buffer)."""
     if not numbers.get("allocation_limit"):
         return ""
-    return " It is more than the driver gives in one allocation, however much is free."
+    return " The refused size is more than the driver gives in one allocation, whatever is free."

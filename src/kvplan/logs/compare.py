@@ -21,6 +21,7 @@ SETTINGS = (
     "enable_prefix_caching", "attention_backend", "cuda_graph_estimate_applied", "total_gpu_bytes",
     "free_gpu_bytes", "requested_bytes",
 )  # fmt: skip
+ROUNDING = 0.005
 SMALL = 1 << 20  # terms that are nearer than their digits are the same
 
 
@@ -94,6 +95,8 @@ def _why(logged: Term, predicted: Term, *, of_budget: bool) -> str:
         return "what is left: the sum of the other differences, and of what no line states"
     if logged.name == "kv_pool":
         times = logged.num_bytes / max(1, predicted.num_bytes)
+        if abs(times - 1) < ROUNDING:
+            return "equal but for rounding"
         return f"{times:.2f} × the planned: other cells, another type, or layers on another device"
     if not logged.inside_budget and predicted.inside_budget:
         return "measured after the pool was made; the prediction counts it inside the budget"

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 
 from kvplan.cli.table import NONE, Table
 from kvplan.core.units import format_seconds
+from kvplan.engines.names import LAYERED
 from kvplan.planning.advise.answer import AdviseAnswer
 from kvplan.planning.advise.option import Option, cache_of
 from kvplan.planning.advise.outcome import Outcome
 from kvplan.planning.advise.relax import Relaxed
-from kvplan.planning.advise.serving import LAYERED
 from kvplan.planning.cost.of_plan import HOUR_S
 
 SHOWN = 8

@@ -79,10 +79,15 @@ def format_of_name(name: str, mixture: bool) -> Quantised | None:
     return replace(found, shares=shares, told_by="its name")
 
 
+def key_of(word: str) -> str:
+    """A word as ``FORMATS`` spells it."""
+    return word.lower().replace("-", "_")
+
+
 @lru_cache(maxsize=64)
 def format_of_word(word: str) -> Quantised | None:
     """The storage that a word names; None for a word that leaves it to the checkpoint."""
-    key = word.lower().replace("-", "_")
+    key = key_of(word)
     scheme = FORMATS.get(key)
     if scheme is None:
         return None

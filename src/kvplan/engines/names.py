@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 DEFAULT_ENGINE = "vllm"
+# Those that serve llama.cpp's files, whose layers are dealt to cards and host.
+LAYERED = ("llama.cpp", "ik_llama.cpp", "ollama")
 
 # Module and class below this package.
 ENGINES: dict[str, str] = {

@@ -12,8 +12,9 @@ import difflib
 from typing import Final
 
 from kvplan.core.model import Model
-from kvplan.core.weight_formats import EXPERTS, FORMATS, format_of_word
+from kvplan.core.weight_formats import EXPERTS, FORMATS, format_of_word, key_of
 from kvplan.core.weights import Unquantised
+from kvplan.engines.names import LAYERED
 
 # vLLM 0.32.0: model_executor/layers/quantization/fp8.py (is_checkpoint_fp8_serialized false),
 # experts_int8.py, online/ (the shorthands of config/quantization.py); bitsandbytes earlier.
@@ -33,14 +34,13 @@ LEFT: Final = frozenset({
     "mxfp_w4a8", "w4afp8", "qoq", "hqq", "aqlm", "rtn", "quip", "tpu_int8", "deepspeedfp", "ipex",
     "fp_quant", "cpu_awq", "ascend", "mixed_precision", "no_quant", "none", "auto",
 })  # fmt: skip
-OF_FILES: Final = ("llama.cpp", "ik_llama.cpp", "ollama")  # their word is a file's type
 
 
 def said_of_word(model: Model, engine: str, word: str) -> str | None:
     """What a person has to know of the word for this model; None where it is plain."""
-    if not word or engine in OF_FILES:
+    if not word or engine in LAYERED:  # their word is a file's type
         return None
-    key, found = word.lower().replace("-", "_"), format_of_word(word)
+    key, found = key_of(word), format_of_word(word)
     plain = model.weights is not None and isinstance(model.weights.storage, Unquantised)
     if found is None and key not in LEFT:
         near = difflib.get_close_matches(key, [*FORMATS, *LEFT], n=1)

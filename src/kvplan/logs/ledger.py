@@ -32,7 +32,8 @@ OF_DEVICES: tuple[tuple[str, str], ...] = (
 def ledger_of(start: Start) -> Ledger:
     """The terms of the rank with the smallest pool; the last is the pool, where one is said."""
     pool = pool_of(start)
-    terms = [*_terms(start)]
+    fullest = fullest_device(start)
+    terms = [*_terms(start, fullest)]
     graphs = _of_pool(start, "cuda_graph_bytes")
     if graphs is not None and not any(term.name == "cuda_graphs" for term in terms):
         terms.append(_term("cuda_graphs", graphs, inside=bool(_graphs_inside(start))))
@@ -42,7 +43,6 @@ def ledger_of(start: Start) -> Ledger:
         rest = requested.value - inside - pool.num_bytes
         said = "what the budget has beside the terms that are said"
         terms.append(Term(name="unexplained", num_bytes=rest, source=said))
-    fullest = fullest_device(start)
     own = _own_cache(start, fullest) if fullest is not None else None
     if own is not None:
         terms.append(own)
@@ -58,7 +58,7 @@ def ledger_of(start: Start) -> Ledger:
     return Ledger(tuple(terms))
 
 
-def _terms(start: Start) -> Iterator[Term]:
+def _terms(start: Start, fullest: str | None) -> Iterator[Term]:
     applied = _graphs_inside(start)
     names = set()
     for name, facts in TERMS:
@@ -66,7 +66,6 @@ def _terms(start: Start) -> Iterator[Term]:
         if said is not None and (name != "cuda_graphs" or applied):
             names.add(name)
             yield _term(name, said)
-    fullest = fullest_device(start)
     for name, fact in OF_DEVICES:
         devices = start.by_rank(fact)
         if devices and name not in names:

@@ -17,6 +17,7 @@ from typing import Final
 from kvplan.core.device import Device
 from kvplan.core.model import Model
 from kvplan.core.quantisation import Quantised
+from kvplan.engines.names import LAYERED
 
 TURING: Final = 7.5
 AMPERE: Final = 8.0
@@ -66,7 +67,7 @@ def beyond_a_host(device: Device, cards: int) -> str | None:
 
 def refusal(engine: str, device: Device) -> str | None:
     """Why an engine does not run on a device; None where it does."""
-    if engine in ("llama.cpp", "ik_llama.cpp", "ollama"):
+    if engine in LAYERED:
         return None if device.vendor in LLAMACPP else f"{engine} has no backend for {device.title}"
     if engine not in DATACENTRE:
         return None

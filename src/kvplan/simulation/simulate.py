@@ -72,7 +72,9 @@ class SimulateAnswer(Answer):
     @property
     def met(self) -> bool:
         """Whether any request was answered."""
-        return any(run.figures()["finished"] for run in self.runs)
+        import numpy as np
+
+        return any(bool((~np.isnan(run.outcome.finished_s)).any()) for run in self.runs)
 
     @property
     def _refused(self) -> tuple[str, ...]:

@@ -10,9 +10,10 @@ from kvplan.core.device import Device
 from kvplan.core.errors import KvplanError
 from kvplan.core.measured import Calibration
 from kvplan.engines.base import Asked, Engine, EnginePlan, Node
+from kvplan.engines.names import LAYERED
 from kvplan.planning.advise.goal import Goal, Traffic
 from kvplan.planning.advise.load import Load, Replica
-from kvplan.planning.advise.serving import CACHE, LAYERED, SQUEEZED, Layout, flags_of
+from kvplan.planning.advise.serving import CACHE, SQUEEZED, Layout, flags_of
 from kvplan.planning.advise.variants import Variant
 from kvplan.planning.cost.pricing import Rate
 from kvplan.planning.speed import estimate

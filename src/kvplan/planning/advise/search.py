@@ -15,6 +15,7 @@ from kvplan.core.device import Device
 from kvplan.core.measured import Calibration
 from kvplan.core.model import Model
 from kvplan.engines.base import Engine
+from kvplan.engines.names import LAYERED
 from kvplan.engines.registry import engine_of
 from kvplan.planning.advise.candidate import Candidate, Sized, size
 from kvplan.planning.advise.goal import Goal, Traffic
@@ -22,7 +23,6 @@ from kvplan.planning.advise.outcome import Outcome, least
 from kvplan.planning.advise.serving import (
     CACHE,
     GAIN,
-    LAYERED,
     SQUEEZED,
     Layout,
     layouts,

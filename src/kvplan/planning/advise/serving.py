@@ -16,13 +16,13 @@ from kvplan.core import weights as w
 from kvplan.core.device import Device
 from kvplan.core.model import Model
 from kvplan.core.sharding import divides
+from kvplan.engines.names import LAYERED
 from kvplan.planning.support import host_cards
 
 SIZES: Final = (1, 2, 4, 8)
 STAGES: Final = (1, 2, 4)
 MOST_CARDS: Final = 16  # of one replica: two hosts, as stages
 ROOM: Final = 0.8  # of a host's memory that weights may take, so that a cache is worth its name
-LAYERED: Final = ("llama.cpp", "ik_llama.cpp", "ollama")
 LENGTH: Final = {"vllm": "--max-model-len", "sglang": "--context-length",
                  "tensorrt-llm": "--max-seq-len"}  # fmt: skip
 CACHE: Final[Mapping[str, Mapping[str, str]]] = {

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from kvplan.core.errors import KvplanError
 from kvplan.core.model import Model
+from kvplan.engines.names import LAYERED
 from kvplan.planning.support import weights_format
 from kvplan.readers import catalogue
 from kvplan.readers.open_model import open_model
@@ -51,7 +52,7 @@ def variants(model: Model, engine: str, *, quantise: bool) -> Iterator[Variant]:
     own = weights_format(model)
     yield Variant(model=model, stored=own)
     seen = {own}
-    if engine not in ("llama.cpp", "ik_llama.cpp", "ollama"):
+    if engine not in LAYERED:
         for copy in copies(model):
             if copy.stored not in seen:
                 seen.add(copy.stored)

@@ -193,10 +193,8 @@ class LlamaReader(Reader):
 
     def _fail(self, failure: Failure) -> Iterator[Found]:
         """An error; a buffer of the graph may yet be asked for once more."""
-        self._pending = None
-        if failure.code == BUFFERS:
-            self._pending = failure
-        else:
+        self._pending = failure if failure.code == BUFFERS else None
+        if self._pending is None:
             yield failure
 
     def _notes(self, line: Line) -> Iterator[Found]:
